@@ -1,0 +1,47 @@
+# Everything sets itself up: Python 3.11 or newer, pip and make are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+FAST := not slow and not statistical and not paper and not spark
+
+.PHONY: help env demo test test-slow lint format clean
+
+help:
+	@echo "make demo       run the embedded example, end to end"
+	@echo "make test       quick tests (make test-slow: statistical, paper, Spark)"
+	@echo "make lint       ruff, strict mypy"
+	@echo "make env        .venv with all development extras"
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/demo-ready: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+.venv/dev-ready: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ .venv/demo-ready
+
+env: .venv/dev-ready
+
+demo: .venv/demo-ready
+	$(BIN)/sidelight demo
+
+test: env
+	$(BIN)/python -m pytest -m "$(FAST)" -n 2 --dist loadfile
+
+test-slow: env
+	$(BIN)/python -m pytest -m "not ($(FAST))" -n 2 --dist loadfile
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: env
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis sidelight-demo

@@ -1,0 +1,58 @@
+"""Differentially private query release and synthetic tables, assisted by public data.
+
+The public names, in the order of the flow. Each is imported when it is first used, so that
+``import sidelight`` stays quick.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sidelight import testing as testing
+    from sidelight.data.domain import Domain as Domain
+    from sidelight.data.schema import Schema as Schema
+    from sidelight.data.table import Table as Table
+    from sidelight.errors import BudgetExhausted as BudgetExhausted
+    from sidelight.errors import SidelightError as SidelightError
+    from sidelight.evaluate.evaluate import evaluate as evaluate
+    from sidelight.front_door import release as release
+    from sidelight.mechanisms.release import Release as Release
+    from sidelight.plan import Plan as Plan
+    from sidelight.plan import PrivacyWarning as PrivacyWarning
+    from sidelight.privacy.budget import Budget as Budget
+    from sidelight.privacy.budget import Rho as Rho
+    from sidelight.privacy.sql_ledger import SqlLedger as SqlLedger
+    from sidelight.privacy.unit import Unit as Unit
+    from sidelight.queries.workload import Workload as Workload
+
+_WHERE = {
+    "Schema": "sidelight.data.schema",
+    "Domain": "sidelight.data.domain",
+    "Table": "sidelight.data.table",
+    "Workload": "sidelight.queries.workload",
+    "Unit": "sidelight.privacy.unit",
+    "Budget": "sidelight.privacy.budget",
+    "Rho": "sidelight.privacy.budget",
+    "SqlLedger": "sidelight.privacy.sql_ledger",
+    "Plan": "sidelight.plan",
+    "release": "sidelight.front_door",
+    "Release": "sidelight.mechanisms.release",
+    "evaluate": "sidelight.evaluate.evaluate",
+    "SidelightError": "sidelight.errors",
+    "BudgetExhausted": "sidelight.errors",
+    "PrivacyWarning": "sidelight.plan",
+}
+
+__all__ = [*_WHERE, "testing"]  # noqa: PLE0604  # the keys are names
+
+
+def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return importlib.import_module("sidelight.testing")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'sidelight' has no attribute {name!r}")
+    return getattr(importlib.import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,56 @@
+"""One sentence for every bad parameter: ``select_share must be a share between 0 and 1; got 1.5.``
+
+>>> share(select_share=0.1)
+>>> share(select_share=1.5)
+Traceback (most recent call last):
+sidelight.errors.SettingError: select_share must be a share between 0 and 1; got 1.5.
+"""
+
+import math
+from collections.abc import Collection
+
+from sidelight.errors import SettingError
+
+
+def _refuse(name: str, wanted: str, got: object) -> SettingError:
+    return SettingError(f"{name} must be {wanted}; got {got!r}.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def positive_integer(**settings: object) -> None:
+    """Each setting is a whole number of at least 1."""
+    for name, value in settings.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise _refuse(name, "a whole number of at least 1", value)
+
+
+def natural(**settings: object) -> None:
+    """Each setting is a whole number of at least 0."""
+    for name, value in settings.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise _refuse(name, "a whole number of at least 0", value)
+
+
+def positive(**settings: object) -> None:
+    """Each setting is a finite number above 0."""
+    for name, value in settings.items():
+        if not _is_number(value) or not 0 < value < math.inf:  # type: ignore[operator]  # a number by now
+            raise _refuse(name, "a finite number above 0", value)
+
+
+def share(**settings: object) -> None:
+    """Each setting lies strictly between 0 and 1."""
+    for name, value in settings.items():
+        if not _is_number(value) or not 0 < value < 1:  # type: ignore[operator]  # a number by now
+            raise _refuse(name, "a share between 0 and 1", value)
+
+
+def one_of(choices: Collection[str], /, **settings: object) -> None:
+    """Each setting is one of the choices, which the message lists."""
+    for name, value in settings.items():
+        if value not in choices:
+            listed = ", ".join(repr(choice) for choice in choices)
+            raise _refuse(name, f"one of {listed}", value)

@@ -1,0 +1,69 @@
+"""What all commands share: results to stdout, talk to stderr, and options spelled once."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sidelight.errors import SettingError
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
+SchemaFile = Annotated[Path, typer.Option("--schema", help="Columns, bins, labels and the unit (TOML).")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the mechanism, such as rounds=30. May be repeated."),
+]
+ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
+
+
+def talk(text: str) -> None:
+    """Say something to the person; never part of the result."""
+    typer.echo(text, err=True)
+
+
+def tell(text: str) -> None:
+    """Print a result."""
+    typer.echo(text)
+
+
+def tell_json(value: Any) -> None:
+    """Print a result for a program."""
+    tell(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def tell_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
+    """Print a result as a table, as wide as it needs where nobody is watching."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(_shown(value) for value in row))
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    console.print(table)
+
+
+def parse_settings(given: list[str] | None) -> dict[str, Any]:
+    """``rounds=30`` to ``{"rounds": 30}``; numbers and true or false are read as such."""
+    settings: dict[str, Any] = {}
+    for item in given or []:
+        name, equals, text = item.partition("=")
+        if not equals or not name:
+            raise SettingError(f"--set must look like name=value; got {item!r}.")
+        try:
+            settings[name] = json.loads(text)
+        except json.JSONDecodeError:
+            settings[name] = text
+    return settings
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:,.1f}"
+    return str(value)

@@ -1,0 +1,28 @@
+"""``sidelight answer``: released counts over some attributes, with their uncertainty."""
+
+from typing import Annotated, Any
+
+import typer
+
+from sidelight.cli._shared import Json, ReleaseFolder, tell_json, tell_table
+
+
+def answer(
+    folder: ReleaseFolder,
+    attrs: Annotated[list[str], typer.Argument(help="Attributes to count over.")],
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the interval.")] = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Answer from a release; costs no privacy, however often it is asked.
+
+    Example: sidelight answer people-release age sex
+    """
+    from sidelight.data.frames import records_of
+    from sidelight.mechanisms.release import Release
+
+    records: list[dict[str, Any]] = records_of(Release.load(folder).answer(attrs, confidence=confidence))
+    if as_json:
+        tell_json(records)
+        return
+    columns = list(records[0])
+    tell_table(" × ".join(attrs), columns, [[record[column] for column in columns] for record in records])

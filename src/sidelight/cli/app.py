@@ -1,0 +1,80 @@
+"""The ``sidelight`` command: exit code 0 done, 2 bad input, 3 the budget said no, 130 interrupted."""
+
+import os
+import sys
+import traceback
+import warnings
+from typing import Annotated
+
+import typer
+
+from sidelight.cli import answer, demo, evaluate, ledger, plan, release, sample, schema
+from sidelight.cli._shared import talk
+from sidelight.errors import SidelightError
+
+app = typer.Typer(
+    name="sidelight",
+    help="Differentially private releases and synthetic tables, assisted by public data.",
+    epilog="Start with: sidelight demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(demo.demo)
+app.add_typer(schema.app, name="schema")
+app.command()(plan.plan)
+app.command()(release.release)
+app.command()(answer.answer)
+app.command()(sample.sample)
+app.command()(evaluate.evaluate)
+app.add_typer(ledger.app, name="ledger")
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+) -> None:
+    """Differentially private releases and synthetic tables, assisted by public data."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(version_of("sidelight"))
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run a command; whatever goes wrong ends in a sentence, never in a traceback."""
+    warnings.showwarning = lambda message, *_: talk(f"warning: {message}")
+    try:
+        code = app(standalone_mode=False)
+    except SidelightError as error:
+        talk(f"error: {error}")
+        code = error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        talk("interrupted. Repeat the same command to resume; what was paid for is not paid again.")
+        code = 130
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except Exception as error:  # noqa: BLE001  # no traceback ever reaches a user
+        code = _unexpected(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unexpected(error: Exception) -> int:
+    if hasattr(error, "exit_code") and hasattr(error, "format_message"):
+        talk(f"error: {error.format_message()}")  # usage errors of the command-line parser
+        return 2
+    if isinstance(error, OSError) and error.strerror:
+        talk(f"error: {error.strerror}: {error.filename}" if error.filename else f"error: {error.strerror}")
+        return 2
+    if os.environ.get("SIDELIGHT_DEBUG"):
+        talk("".join(traceback.format_exception(error)))
+    # PRIVACY: an unexpected error's own text may quote data, so only its kind and place are shown.
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    talk(
+        f"error: sidelight stopped on a {type(error).__name__} at {place}; this is a bug, please report it. "
+        "Its text is withheld, since it may hold data; set SIDELIGHT_DEBUG=1 to see it on your own machine."
+    )
+    return 1

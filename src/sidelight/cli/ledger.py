@@ -1,0 +1,98 @@
+"""``sidelight ledger``: make a promise once, see what was spent, verify that nothing was changed."""
+
+from typing import Annotated, Any
+
+import typer
+
+from sidelight.cli._shared import Json, talk, tell, tell_json, tell_table
+
+app = typer.Typer(help="A table's promise (ε, δ), and all that was ever spent of it.", no_args_is_help=True)
+Where = Annotated[str, typer.Argument(help="A ledger file, or a database URL.")]
+
+
+@app.command("open", epilog="Example: sidelight ledger open people.ledger --epsilon 1 --delta 1e-9")
+def open_(
+    where: Where,
+    epsilon: Annotated[float, typer.Option(help="ε promised for everything that will ever be released.")],
+    delta: Annotated[float, typer.Option(help="δ promised; 0 for pure mechanisms only.")],
+    unit: Annotated[str, typer.Option(help="What one person can change: replace or add-or-remove.")] = "replace",
+    records: Annotated[int, typer.Option(help="How many records one person may have.")] = 1,
+    name: Annotated[str | None, typer.Option(help="Name of the table; the file's name unless said.")] = None,
+) -> None:
+    """Open a ledger with its promise. The promise can never be changed."""
+    from pathlib import PurePath
+
+    from sidelight.privacy.budget import Budget
+    from sidelight.privacy.promise import Promise
+    from sidelight.privacy.sql_ledger import SqlLedger
+    from sidelight.privacy.unit import Unit
+
+    protects = Unit(unit, records)  # type: ignore[arg-type]  # checked by Unit itself
+    promise = Promise(Budget(epsilon=epsilon, delta=delta), protects, name or PurePath(where).stem)
+    SqlLedger.create(where, promise)
+    talk(f"opened {where}: ε = {epsilon:g} at δ = {delta:g}, {protects.describe()}.")
+
+
+@app.command(epilog="Example: sidelight ledger show people.ledger")
+def show(
+    where: Where,
+    events: Annotated[bool, typer.Option("--events", help="List every single spending.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what was promised, spent and is left, run by run."""
+    from sidelight.privacy.ledger import open_ledger
+
+    ledger = open_ledger(where)
+    facts: dict[str, Any] = {
+        "name": ledger.promise.name,
+        "epsilon": ledger.promise.budget.epsilon,
+        "delta": ledger.promise.budget.delta,
+        "unit": ledger.promise.unit.relation,
+        "records": ledger.promise.unit.records,
+        "capacity": float(ledger.promise.budget.capacity),
+        "spent": float(ledger.spent),
+        "left": float(ledger.left),
+        "epsilon_spent": ledger.promise.epsilon_spent(ledger.spent),
+        "head": ledger.head,
+        "runs": [run.as_json() for run in ledger.runs()],
+    }
+    if events:
+        facts["events"] = [event.as_json() for event in ledger.events()]
+    if as_json:
+        tell_json(facts)
+        return
+    tell(f"{facts['name']}: promised ε = {facts['epsilon']:g} at δ = {facts['delta']:g} ({facts['unit']})")
+    tell(f"spent  ε = {facts['epsilon_spent']:.4g}, {facts['spent'] / facts['capacity']:.1%} of the budget")
+    tell(f"head   {facts['head']}")
+    if facts["runs"]:
+        columns = list(facts["runs"][0])
+        tell_table("runs", columns, [list(run.values()) for run in facts["runs"]])
+    if events:
+        rows = [[e["event"], e["what"], next(iter(e["cost"].values()))] for e in facts["events"]]
+        tell_table("events", ["event", "what", "cost"], rows)
+
+
+@app.command(epilog="Example: sidelight ledger verify people.ledger --head 3f2a…")
+def verify(
+    where: Where,
+    head: Annotated[str | None, typer.Option(help="A head noted earlier (on a release card) that must still be there.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check every line's hash and every sum; fail if anything was changed."""
+    from sidelight.privacy.ledger import open_ledger
+
+    ledger = open_ledger(where)
+    ledger.verify(head=head)
+    if as_json:
+        tell_json({"intact": True, "head": ledger.head})
+    else:
+        tell(f"intact; head {ledger.head}")
+
+
+@app.command(epilog="Example: sidelight ledger close people.ledger RUN")
+def close(where: Where, run: Annotated[str, typer.Argument(help="A run that died, as `ledger show` names it.")]) -> None:
+    """Close a run that will never be resumed: what it did not spend goes back to the budget."""
+    from sidelight.privacy.ledger import open_ledger
+
+    open_ledger(where).close(run)
+    talk(f"closed {run}; it can no longer be resumed.")

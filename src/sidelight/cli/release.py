@@ -1,0 +1,65 @@
+"""``sidelight release``: spend budget once, write a release that anyone may see."""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidelight.cli._shared import Json, Quiet, SchemaFile, Settings, parse_settings, talk, tell_json
+from sidelight.cli.plan import describe
+from sidelight.errors import ReleaseError
+
+
+def release(
+    table: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, a glob, or postgresql://…#table.")],
+    schema: SchemaFile,
+    ledger: Annotated[str, typer.Option(help="Where this table's spending is kept: a file or database URL.")],
+    epsilon: Annotated[float, typer.Option(help="What to spend, at the ledger's δ.")],
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("release"),
+    public: Annotated[str | None, typer.Option(help="A public table, same schema.")] = None,
+    mechanism: Annotated[str, typer.Option(help="Which mechanism.")] = "mwem",
+    workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
+    settings: Settings = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder of the journal; beside the release unless said.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Spend privacy budget once; write a release that anyone may see.
+
+    Example: sidelight release people.csv --schema people.toml --ledger people.ledger --epsilon 0.5 --out people-release
+
+    Interrupted, or out of disk? Repeat the same command: it resumes, and pays nothing twice.
+    """
+    from sidelight import front_door
+    from sidelight.plan import Plan
+    from sidelight.privacy.ledger import open_ledger
+    from sidelight.progress import progress_of
+
+    book = open_ledger(ledger)
+    plan = Plan.of(
+        schema=schema, epsilon=epsilon, delta=None, unit=book.promise.unit, mechanism=mechanism,
+        workload=workload, public=public, ledger=book, settings=parse_settings(settings),
+    )  # fmt: skip
+    if dry_run:
+        facts = plan.as_json()
+        facts["affordable"] = book.promise.budget.price(plan.allotment) <= book.left
+        tell_json(facts) if as_json else talk(describe(facts))
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ReleaseError(f"{out} already exists and is not empty; name a new folder with --out. Nothing was read.")
+    journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
+    made = front_door.run(
+        plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet)
+    )
+    made.save(out)
+    if checkpoint is None:
+        shutil.rmtree(journal, ignore_errors=True)
+    if as_json:
+        tell_json({"out": str(out), "card": made.card})
+    elif not quiet:
+        talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card['epsilon_spent']:.4g} spent.")
+        talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}   or   sidelight sample {out} --seed 1 --to s.csv")

@@ -1,0 +1,30 @@
+"""``sidelight sample``: synthetic records from a release."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidelight.cli._shared import Json, ReleaseFolder, talk, tell_json
+
+
+def sample(
+    folder: ReleaseFolder,
+    to: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
+    seed: Annotated[int, typer.Option(help="Draws the same records again; recorded by you.")],
+    records: Annotated[int | None, typer.Option(min=1, help="How many; the release's total unless said.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw a synthetic table; costs no privacy, however often it is done.
+
+    Example: sidelight sample people-release --records 10000 --seed 1 --to synthetic.csv
+    """
+    from sidelight.data.frames import write_frame
+    from sidelight.mechanisms.release import Release
+
+    release = Release.load(folder)
+    written = write_frame(release.sample(records, seed=seed), to)
+    if as_json:
+        tell_json({"to": str(to), "records": written, "seed": seed})
+    else:
+        talk(f"wrote {written:,} synthetic records to {to}.")

@@ -1,0 +1,48 @@
+"""``sidelight schema``: draft one from public data, check a table against one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidelight.cli._shared import Json, SchemaFile, talk, tell, tell_json
+
+app = typer.Typer(help="Declare columns, bins and labels; check that a table fits.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: sidelight schema draft public.csv --out people.toml")
+def draft(
+    public: Annotated[str, typer.Argument(help="A PUBLIC table: CSV or Parquet, or a glob.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write it; to stdout unless said.")] = None,
+    bins: Annotated[int, typer.Option(min=1, help="Bins for each numeric column.")] = 32,
+) -> None:
+    """Write a first schema from PUBLIC data, with comments that invite editing."""
+    from sidelight.data.schema import Schema
+
+    text = Schema.draft(public, bins=bins).to_toml(comments=True)
+    if out is None:
+        tell(text)
+        return
+    out.write_text(text, encoding="utf-8")
+    talk(f"wrote {out}. Read it, and edit bounds, bins and labels before you use it on private data.")
+
+
+@app.command(epilog="Example: sidelight schema check people.csv --schema people.toml")
+def check(
+    table: Annotated[str, typer.Argument(help="The table to check; no value of it is printed.")],
+    schema: SchemaFile,
+    as_json: Json = False,
+) -> None:
+    """Say what does not fit the schema, without naming any value or count."""
+    from sidelight.data.schema import Schema
+
+    misfits = Schema.read(schema).check(table)
+    if as_json:
+        tell_json([{"column": m.column, "problem": m.problem, "fatal": m.fatal} for m in misfits])
+    else:
+        for misfit in misfits:
+            tell(f"{'problem' if misfit.fatal else 'remark'}: {misfit.column}: {misfit.problem}")
+        if not misfits:
+            tell("the table fits the schema.")
+    if any(misfit.fatal for misfit in misfits):
+        raise typer.Exit(2)

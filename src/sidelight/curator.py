@@ -1,0 +1,133 @@
+"""The one door to private tables: pay, write, look, draw.
+
+Exact private counts are seen in this file and nowhere else. Each public method makes an
+event and hands it to ``Door``, which charges and writes it before the table is looked at.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.table import Table
+from sidelight.door import Door
+from sidelight.errors import SettingError
+from sidelight.measure.gaussian import gaussian
+from sidelight.measure.laplace import laplace
+from sidelight.measure.measurement import Measurement
+from sidelight.privacy import event as events
+from sidelight.privacy.budget import Cost, Rho
+from sidelight.queries.query import Marginal, Query, whole
+from sidelight.select.exponential import exponential
+from sidelight.select.permute_and_flip import permute_and_flip
+from sidelight.select.score import Score
+
+Q = TypeVar("Q", bound=Query)
+
+_CACHE_BYTES = 2**30
+"""How much memory exact counts may take before they are counted anew each round."""
+
+_METHODS = {
+    "exponential": (events.Exponential, exponential),
+    "permute-and-flip": (events.PermuteAndFlip, permute_and_flip),
+}
+
+
+class Curator(Door):
+    """Holds a private table; answers only with noise that was paid for.
+
+    ``domain``, ``unit``, ``remaining`` and ``events`` are public. Everything that a method
+    returns is public once it is returned.
+    """
+
+    def __init__(self, table: Table, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.domain: Domain = table.domain
+        self._table = table
+        self._counts: dict[Attrs, NDArray[np.int64]] = {}
+
+    def total(self, cost: Cost) -> float:
+        """How many records there are: free where the unit keeps n fixed, measured otherwise."""
+        if self.unit.total_is_public:
+            # PRIVACY: neighbouring tables have the same n under replacement, so n is public (spec 9.2, N9).
+            return float(self._table.records)
+        noisy = self.measure(Marginal(()), cost)
+        return max(1.0, float(noisy.answer[0]))
+
+    def select(self, candidates: Sequence[Q], score: Score, cost: Cost, *, method: str = "exponential") -> Q:
+        """The candidate that scores highest, as far as the noise lets one see."""
+        chosen, _ = self.select_cell(candidates, score, cost, method=method)
+        return chosen
+
+    def select_cell(
+        self, candidates: Sequence[Q], score: Score, cost: Cost, *, method: str = "exponential"
+    ) -> tuple[Q, int]:
+        """The candidate, and which of its cells where the score tells cells apart.
+
+        Each score lists one number a query or one a cell; selection is among all of them.
+        """
+        if not candidates:
+            raise SettingError("there is nothing to select from: the list of candidates is empty.")
+        make, draw = _METHODS[method]
+        sensitivity = max(score.sensitivity(self.unit, query) for query in candidates)
+        event = make.at(
+            cost, what=f"{len(candidates)} candidates", sensitivity=sensitivity, candidates=len(candidates)
+        )
+        score.prepare(candidates)
+
+        def look_and_draw() -> NDArray[np.int64]:
+            self._count_together([query.attrs for query in candidates])
+            scores = [np.atleast_1d(score(query, self._exact(query))) for query in candidates]
+            index = draw(self._noise, np.concatenate(scores).astype(np.float64), event)  # type: ignore[arg-type]  # _METHODS pairs them
+            ends = np.cumsum([part.size for part in scores])
+            which = int(np.searchsorted(ends, index, side="right"))
+            return np.array([which, index - (ends[which] - scores[which].size)], dtype=np.int64)
+
+        which, cell = self._pay_then(event, look_and_draw).tolist()
+        chosen = candidates[which]
+        self._tell(f"selected {chosen.describe()}")
+        return chosen, cell
+
+    def measure(self, query: Query, cost: Cost) -> Measurement:
+        """The query's answer with exact noise: Gaussian for zCDP, Laplace for pure ε."""
+        step = query.resolution
+        event: events.Gaussian | events.Laplace
+        if isinstance(cost, Rho):
+            # The noise is drawn in multiples of the resolution, so the sensitivity is counted in them too.
+            event = events.Gaussian.at(
+                cost, what=query.describe(), l2_squared=query.l2_squared(self.unit) / step**2
+            )
+        else:
+            event = events.Laplace.at(cost, what=query.describe(), l1=query.l1(self.unit) / step)
+
+        def look_and_draw() -> NDArray[np.int64]:
+            exact = whole(query, self._exact(query))
+            if isinstance(event, events.Gaussian):
+                return gaussian(self._noise, exact, event)
+            return laplace(self._noise, exact, event)
+
+        noisy = self._pay_then(event, look_and_draw)
+        self._tell(f"measured {query.describe()}")
+        return Measurement(query, noisy * float(step), event.stddev * float(step))
+
+    # PRIVACY: the two methods below return exact private counts. They are called only
+    # inside look_and_draw, that is, after the event is paid and written.
+
+    def _exact(self, query: Query) -> NDArray[np.int64]:
+        counts = self._counts.get(query.attrs)
+        return query.apply(self._table.count(query.attrs) if counts is None else counts)
+
+    def _count_together(self, wanted: Sequence[Attrs]) -> None:
+        """Count in one pass, and keep, what selection will ask for; as much as memory allows."""
+        missing = [attrs for attrs in dict.fromkeys(wanted) if attrs not in self._counts]
+        held = sum(counts.nbytes for counts in self._counts.values())
+        affordable = []
+        for attrs in missing:
+            held += 8 * self.domain.size(attrs)
+            if held > _CACHE_BYTES:
+                break
+            affordable.append(attrs)
+        if affordable:
+            self._counts.update(zip(affordable, self._table.count_many(affordable), strict=True))

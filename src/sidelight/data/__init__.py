@@ -1,0 +1,1 @@
+"""LOAD, ENCODE: from files and frames to coded records."""

@@ -1,0 +1,152 @@
+"""The front door: from a private table to a release in one call."""
+
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sidelight.curator import Curator
+from sidelight.data.schema import Schema
+from sidelight.data.table import Table
+from sidelight.journal import Journal
+from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.release import Release
+from sidelight.plan import Plan
+from sidelight.privacy.budget import Epsilon
+from sidelight.privacy.convert import epsilon_of
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, open_ledger
+from sidelight.privacy.noise import NoiseSource, SystemNoise
+from sidelight.privacy.unit import Unit
+from sidelight.progress import Progress, progress_of
+
+
+def release(
+    private: Any,
+    *,
+    schema: Schema | str | Path,
+    epsilon: float,
+    delta: float | None = None,
+    public: Any = None,
+    unit: Unit | str | None = None,
+    mechanism: Mechanism | str | None = None,
+    workload: Any = "3-way",
+    ledger: Ledger | str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    noise: NoiseSource | None = None,
+    progress: bool | Progress = True,
+    **settings: Any,
+) -> Release:
+    """Spend privacy budget once; get a release that anyone may see.
+
+    Args:
+        private: a path (.csv, .parquet, a glob), a pandas, polars or pyarrow table, a DuckDB
+            relation, a Spark DataFrame, or ``postgresql://…#table``.
+        schema: columns, bins and labels, declared beforehand; or the file that holds them.
+        epsilon: what to spend of ε, at ``delta``, or at the ledger's δ where a ledger is given.
+        delta: δ; a probability well below 1/n.
+        public: a public table of the same schema, for the mechanisms that use one.
+        unit: what one person can change, ``replace`` or ``add-or-remove``; the schema's unless said.
+        mechanism: a name, or a mechanism with its settings.
+        workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
+        ledger: a file or database that keeps this table's spending for ever.
+        checkpoint: a folder in which every paid output is journalled; the same call resumes.
+        noise: operating-system noise unless said; ``sl.testing.SeededNoise`` for experiments.
+        progress: bars on standard error, where that is a terminal.
+        settings: the mechanism's own fields, such as ``rounds=30``.
+    """
+    bars = progress_of(progress)
+    book = None if ledger is None else open_ledger(ledger)
+    with bars.phase("plan"):
+        plan = Plan.of(
+            schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
+            workload=workload, public=public, ledger=book, settings=settings,
+        )  # fmt: skip
+    if book is None:
+        book = MemoryLedger(Promise(plan.budget, plan.unit, "this release"))
+    return run(plan, private, ledger=book, checkpoint=checkpoint, noise=noise, progress=bars)
+
+
+def run(
+    plan: Plan,
+    private: Any,
+    *,
+    ledger: Ledger,
+    checkpoint: str | Path | None = None,
+    noise: NoiseSource | None = None,
+    progress: Progress,
+) -> Release:
+    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the books."""
+    source = noise if noise is not None else SystemNoise()
+    identity = {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
+    folder = None if checkpoint is None else Path(checkpoint)
+    known_run = None if folder is None else Journal.read_run(folder, identity)
+    resumes = known_run is not None and ledger.knows(known_run)
+    if not resumes:
+        ledger.require(plan.allotment)
+    with progress.phase("read"):
+        table = private if isinstance(private, Table) else Table.read(private, plan.schema)
+    if plan.unit.total_is_public:
+        plan.warn_about(table.records)
+    label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
+    number = known_run if resumes and known_run is not None else ledger.begin(plan.allotment, label=label)
+    journal = None
+    try:
+        if folder is not None:
+            journal = Journal.open(folder, run=number, settings=identity)
+        with progress.phase(plan.mechanism.name):
+            curator = Curator(
+                table, allotment=plan.allotment, unit=plan.unit, ledger=ledger, run=number,
+                noise=source, journal=journal, progress=progress,
+            )  # fmt: skip
+            outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
+        ledger.close(number)
+    except BaseException:
+        # Without a checkpoint nobody can take this run up again: what it did not spend goes back.
+        if journal is None:
+            ledger.close(number)
+        raise
+    finally:
+        if journal is not None:
+            journal.close()
+    return Release(
+        model=outcome.model,
+        measurements=outcome.measurements,
+        events=outcome.events,
+        schema=plan.schema,
+        card=outcome.card | _card(plan, outcome, ledger, number, source),
+        kind=table.kind,
+    )
+
+
+def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: NoiseSource) -> dict[str, Any]:
+    """All that a reader needs to know about how the release was made; nothing private."""
+    spent = sum((event.cost.value for event in outcome.events), start=type(plan.allotment.value)(0))
+    pure = isinstance(plan.allotment, Epsilon)
+    card: dict[str, Any] = {
+        "mechanism": plan.mechanism.name,
+        "settings": plan.mechanism.settings(),
+        "unit": {"relation": plan.unit.relation, "records": plan.unit.records},
+        "promise": f"({plan.budget.epsilon:g}, {plan.budget.delta:g})-differential privacy under "
+        + plan.unit.describe(),
+        "epsilon": plan.budget.epsilon,
+        "delta": plan.budget.delta,
+        "accounting": "pure" if pure else "zcdp",
+        "allotted": str(plan.allotment.value),
+        "spent": str(spent),
+        "epsilon_spent": float(spent) if pure else epsilon_of(float(spent), plan.budget.delta),
+        "total": outcome.model.total,
+        "workload": {"queries": len(plan.workload), "marginals": len(plan.workload.supports)},
+        "public": None if plan.public is None else {"records": plan.public.records},
+        "events": [event.as_json() for event in outcome.events],
+        "ledger": {"name": ledger.promise.name, "run": run_id, "head": ledger.head},
+        "noise": noise.name,
+        "private": noise.is_private,
+        "schema": plan.schema.fingerprint,
+        "versions": {name: version(name) for name in ("sidelight", "numpy", "scipy")}
+        | {"python": platform.python_version()},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if not noise.is_private:
+        card["warning"] = "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
+    return card

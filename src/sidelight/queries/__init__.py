@@ -1,0 +1,1 @@
+"""COUNT: what is asked of a table."""

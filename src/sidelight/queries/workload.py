@@ -1,0 +1,212 @@
+"""The queries that a release should answer well, with weights."""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from sidelight import _check
+from sidelight.data.domain import Attrs, Domain
+from sidelight.errors import WorkloadError
+from sidelight.queries.query import Marginal, Prefix, Query, Range, query_from_json
+
+
+@dataclass(frozen=True, init=False)
+class Workload(Sequence[Query]):
+    """Weighted queries. Marginals may be given by their attributes alone.
+
+    >>> workload = Workload([("age", "sex"), ("age",)], weights=[2, 1])
+    >>> [query.describe() for query in workload], workload.weights
+    (['age × sex', 'age'], (2.0, 1.0))
+    """
+
+    queries: tuple[Query, ...]
+    weights: tuple[float, ...]
+
+    def __init__(self, queries: Iterable[Query | Iterable[str]], *, weights: Iterable[float] | None = None):
+        asked = tuple(_as_query(query) for query in queries)
+        given = tuple(1.0 for _ in asked) if weights is None else tuple(float(w) for w in weights)
+        if not asked:
+            raise WorkloadError("a workload must hold at least one query.")
+        if len(given) != len(asked):
+            raise WorkloadError(f"{len(asked)} queries need as many weights; got {len(given)}.")
+        for weight in given:
+            _check.positive(weight=weight)
+        object.__setattr__(self, "queries", asked)
+        object.__setattr__(self, "weights", given)
+
+    @overload
+    def __getitem__(self, index: int) -> Query: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Query]: ...
+    def __getitem__(self, index: int | slice) -> Query | Sequence[Query]:
+        return self.queries[index]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __iter__(self) -> Iterator[Query]:
+        return iter(self.queries)
+
+    @classmethod
+    def marginals(cls, domain: Domain, *, degree: int, max_cells: int | None = None) -> "Workload":
+        """All marginals of that many attributes, without those above ``max_cells``."""
+        _check.positive_integer(degree=degree)
+        if degree > len(domain):
+            raise WorkloadError(f"a {degree}-way marginal needs {degree} attributes; there are {len(domain)}.")
+        chosen = [
+            attrs
+            for attrs in itertools.combinations(domain.attrs, degree)
+            if max_cells is None or domain.size(attrs) <= max_cells
+        ]
+        if not chosen:
+            raise WorkloadError(f"no {degree}-way marginal has at most {max_cells} cells; raise max_cells.")
+        return cls(chosen)
+
+    @classmethod
+    def random_marginals(cls, domain: Domain, *, degree: int, number: int, seed: int) -> "Workload":
+        """So many of the marginals of a degree, drawn without replacement (spec 1.4)."""
+        _check.positive_integer(degree=degree, number=number)
+        if degree > len(domain):
+            raise WorkloadError(f"a {degree}-way marginal needs {degree} attributes; there are {len(domain)}.")
+        there_are = math.comb(len(domain), degree)
+        drawn = np.random.default_rng(seed).permutation(there_are)[: min(number, there_are)]
+        wanted = set(drawn.tolist())
+        combinations = itertools.combinations(domain.attrs, degree)
+        return cls(attrs for index, attrs in enumerate(combinations) if index in wanted)
+
+    @classmethod
+    def ranges(
+        cls, domain: Domain, attrs: Iterable[str], *, number: int | None = None, seed: int = 0
+    ) -> "Workload":
+        """All ranges over one attribute, or ``number`` random boxes over one or more.
+
+        >>> len(Workload.ranges(Domain.of({"age": 4}), ["age"]))
+        10
+        """
+        names = tuple(attrs)
+        sizes = domain.project(names).shape
+        if number is None:
+            ends = [
+                [(name, low, high) for low in range(size) for high in range(low, size)]
+                for name, size in zip(names, sizes, strict=True)
+            ]
+            if math.prod(len(end) for end in ends) > 1_000_000:
+                raise WorkloadError(
+                    f"all ranges over {' × '.join(names)} are more than a million; ask for a number of them."
+                )
+            return cls(Range(box) for box in itertools.product(*ends))
+        _check.positive_integer(number=number)
+        rng = np.random.default_rng(seed)
+        boxes = []
+        for _ in range(number):
+            # Both ends uniform, then ordered: what "random ranges" means in Hardt et al. section 4.1.
+            ends_drawn = [sorted(rng.integers(0, size, 2).tolist()) for size in sizes]
+            boxes.append(Range(tuple((a, low, high) for a, (low, high) in zip(names, ends_drawn, strict=True))))
+        return cls(boxes)
+
+    @classmethod
+    def prefixes(cls, domain: Domain, attr: str) -> "Workload":
+        """All ranges that start at the first value: the cumulative distribution."""
+        return cls(Prefix(attr, high) for high in range(domain.project([attr]).shape[0]))
+
+    @classmethod
+    def cuboids(cls, domain: Domain, *, with_total: bool = True) -> "Workload":
+        """All 2^d cuboids, from the total to the full table (spec 1.2)."""
+        if len(domain) > 16:
+            raise WorkloadError(f"{len(domain)} attributes have 2^{len(domain)} cuboids; use at most 16.")
+        lowest = 0 if with_total else 1
+        return cls(
+            attrs
+            for degree in range(lowest, len(domain) + 1)
+            for attrs in itertools.combinations(domain.attrs, degree)
+        )
+
+    @classmethod
+    def of(cls, asked: "Workload | str | Path | Iterable[Any]", domain: Domain) -> "Workload":
+        """A workload from itself, from a name such as ``3-way``, from a file, or from a list.
+
+        >>> len(Workload.of("2-way", Domain.of({"a": 2, "b": 2, "c": 2})))
+        3
+        """
+        if isinstance(asked, Workload):
+            workload = asked
+        elif isinstance(asked, str) and (named := re.fullmatch(r"(\d+)-way", asked)):
+            workload = cls.marginals(domain, degree=int(named[1]))
+        elif isinstance(asked, str) and asked == "cuboids":
+            workload = cls.cuboids(domain)
+        elif isinstance(asked, str | Path):
+            workload = cls.read(Path(asked))
+        else:
+            workload = cls(asked)
+        for query in workload:
+            query.check(domain)
+        return workload
+
+    @classmethod
+    def read(cls, path: Path) -> "Workload":
+        """A workload from the JSON file that ``write`` makes."""
+        if not path.is_file():
+            raise WorkloadError(
+                f"workload {str(path)!r} is neither a name ('3-way', 'cuboids') nor a file. "
+                "A file is JSON such as [{\"attrs\": [\"age\", \"sex\"], \"weight\": 2}]."
+            )
+        try:
+            items = json.loads(path.read_text(encoding="utf-8"))
+            queries = [query_from_json({"query": "marginal", **item}) for item in items]
+            return cls(queries, weights=[item.get("weight", 1.0) for item in items])
+        except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError) as error:
+            raise WorkloadError(
+                f"{path} is not a workload: it must be a JSON list such as "
+                "[{\"attrs\": [\"age\", \"sex\"], \"weight\": 2}]."
+            ) from error
+
+    def write(self, path: Path) -> None:
+        """Write a file that ``read`` takes."""
+        path.write_text(json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """A plain form, one object a query."""
+        return [
+            {**query.as_json(), "weight": weight}
+            for query, weight in zip(self.queries, self.weights, strict=True)
+        ]
+
+    @property
+    def supports(self) -> tuple[Attrs, ...]:
+        """The attribute sets that the queries are about, each once, in order of appearance."""
+        return tuple(dict.fromkeys(query.attrs for query in self.queries))
+
+    @property
+    def only_marginals(self) -> bool:
+        """Whether every query is a whole marginal."""
+        return all(isinstance(query, Marginal) for query in self.queries)
+
+    def closure(self, domain: Domain) -> dict[Attrs, float]:
+        """Downward closure: every non-empty subset of a member, with weight Σ_s c_s |r ∩ s| (spec 7.1)."""
+        members: dict[Attrs, None] = {}
+        for attrs in sorted({domain.canonical(query.attrs) for query in self.queries}):
+            for degree in range(1, len(attrs) + 1):
+                members.update(dict.fromkeys(itertools.combinations(attrs, degree)))
+        position = {attr: index for index, attr in enumerate(domain.attrs)}
+        asked = np.zeros((len(self.queries), len(domain)))
+        for row, query in enumerate(self.queries):
+            asked[row, [position[attr] for attr in query.attrs]] = self.weights[row]
+        by_attr = asked.sum(axis=0)
+        # Σ_s c_s |r ∩ s| = Σ_{a in r} (weight of the queries that mention a).
+        ordered = sorted(members, key=lambda attrs: (len(attrs), [position[a] for a in attrs]))
+        return {attrs: float(sum(by_attr[position[a]] for a in attrs)) for attrs in ordered}
+
+
+def _as_query(query: Query | Iterable[str]) -> Query:
+    if isinstance(query, str):
+        return Marginal((query,))
+    if isinstance(query, Query):
+        return query
+    return Marginal(tuple(query))

@@ -1,0 +1,78 @@
+"""Fixtures that every test may use."""
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sidelight.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.journal import Journal
+from sidelight.privacy.budget import Budget, Epsilon, Rho
+from sidelight.privacy.ledger import Ledger, MemoryLedger
+from sidelight.privacy.noise import NoiseSource
+from sidelight.privacy.promise import Promise
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+from sidelight.testing import SeededNoise
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def find_shared_data() -> Path | None:
+    """The folder of real data sets, where there is one."""
+    named = os.environ.get("SIDELIGHT_DATA")
+    folder = Path(named) if named else REPOSITORY.parent / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    folder = find_shared_data()
+    if folder is None:
+        pytest.skip("real data sets are absent: set SIDELIGHT_DATA to the folder that holds them")
+    return folder
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A small private table with everything a curator needs around it."""
+
+    table: Table
+    workload: Workload
+
+    def curator(
+        self,
+        *,
+        unit: Unit | None = None,
+        rho: str | None = "1/2",
+        epsilon: str | None = None,
+        noise: NoiseSource | None = None,
+        journal: Journal | None = None,
+        ledger: Ledger | None = None,
+        run: str | None = None,
+    ) -> tuple[Curator, Ledger]:
+        who = unit if unit is not None else Unit("replace")
+        cost = Epsilon(Fraction(epsilon)) if epsilon is not None else Rho(Fraction(rho or "1/2"))
+        book = ledger
+        if book is None:
+            # A promise large enough for any test's allotment, in either currency.
+            book = MemoryLedger(Promise(Budget(epsilon=1000.0, delta=1e-9), who, "toy"))
+        curator = Curator(
+            self.table, allotment=cost, unit=who, ledger=book, run=run,
+            noise=noise if noise is not None else SeededNoise(11), journal=journal,
+        )  # fmt: skip
+        return curator, book
+
+
+@pytest.fixture(scope="session")
+def toy() -> Toy:
+    domain = Domain.of({"a": 2, "b": 3, "c": 4})
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 2, 600)
+    codes = np.stack([a, np.minimum(a + rng.integers(0, 2, 600), 2), rng.integers(0, 4, 600)], axis=1)
+    return Toy(Table.of_codes(domain, codes), Workload.marginals(domain, degree=2))
