@@ -1,0 +1,1 @@
+"""MEASURE: noisy answers."""

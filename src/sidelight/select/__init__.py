@@ -1,0 +1,1 @@
+"""SELECT: scores with their sensitivity, and the private choice among candidates."""

@@ -1,0 +1,65 @@
+"""What selection maximises: each score is its formula and its sensitivity, in one class."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Countable, Marginal, Query, answer
+
+
+class Score(ABC):
+    """How much a candidate deserves to be measured, given its exact answer.
+
+    A score may be one number for the whole query, or one number for each of its cells: then
+    selection chooses among the cells. Everything in a score but the exact answer is public.
+    """
+
+    @abstractmethod
+    def sensitivity(self, unit: Unit, query: Query) -> Fraction:
+        """How far the score of this query, or of any of its cells, can move between neighbours."""
+
+    @abstractmethod
+    def __call__(self, query: Query, exact: NDArray[Any]) -> float | NDArray[np.float64]:
+        """The score, from the query's exact answer as a flat vector."""
+
+    def prepare(self, candidates: Sequence[Query]) -> None:
+        """Compute what all candidates share, such as a model's answers; sees nothing private."""
+        return
+
+
+@dataclass(frozen=True)
+class ModelError(Score):
+    """How far the model is from the data on one query, ‖q(D) − q(A)‖₁, less a public penalty per cell."""
+
+    model: Countable
+    cell_penalty: float = 0.0
+    """Subtracted once per cell (spec 3.2: 1 in the paper's cuboids); public, so privacy-neutral."""
+
+    def sensitivity(self, unit: Unit, query: Query) -> Fraction:
+        # PRIVACY: A is already released, so only q(D) moves, and by at most Δ₁ of the query.
+        return query.l1(unit)
+
+    def __call__(self, query: Query, exact: NDArray[Any]) -> float:
+        gap = np.abs(exact - answer(query, self.model))
+        return float(gap.sum()) - self.cell_penalty * gap.size
+
+
+@dataclass(frozen=True)
+class CellError(Score):
+    """How far the model is from the data on each single number: |q(D) − q(A)|, cell by cell."""
+
+    model: Countable
+
+    def sensitivity(self, unit: Unit, query: Query) -> Fraction:
+        # PRIVACY: one cell of a marginal gains or loses at most one person's records, under either
+        # relation (spec 1.5); a query that is one number moves by its own Δ₁.
+        return Fraction(unit.records) if isinstance(query, Marginal) else query.l1(unit)
+
+    def __call__(self, query: Query, exact: NDArray[Any]) -> NDArray[np.float64]:
+        return np.abs(exact - answer(query, self.model))
