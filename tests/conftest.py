@@ -61,7 +61,7 @@ class Toy:
         book = ledger
         if book is None:
             # A promise large enough for any test's allotment, in either currency.
-            book = MemoryLedger(Promise(Budget(epsilon=1000.0, delta=1e-9), who, "toy"))
+            book = MemoryLedger(Promise(Budget(epsilon=1e7, delta=1e-9), who, "toy"))
         curator = Curator(
             self.table, allotment=cost, unit=who, ledger=book, run=run,
             noise=noise if noise is not None else SeededNoise(11), journal=journal,

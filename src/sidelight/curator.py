@@ -5,7 +5,7 @@ event and hands it to ``Door``, which charges and writes it before the table is 
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from sidelight.select.permute_and_flip import permute_and_flip
 from sidelight.select.score import Score
 
 Q = TypeVar("Q", bound=Query)
+NoiseKind = Literal["gaussian", "laplace"]
 
 _CACHE_BYTES = 2**30
 """How much memory exact counts may take before they are counted anew each round."""
@@ -90,11 +91,11 @@ class Curator(Door):
         self._tell(f"selected {chosen.describe()}")
         return chosen, cell
 
-    def measure(self, query: Query, cost: Cost) -> Measurement:
-        """The query's answer with exact noise: Gaussian for zCDP, Laplace for pure ε."""
+    def measure(self, query: Query, cost: Cost, *, noise: NoiseKind | None = None) -> Measurement:
+        """The query's answer with exact noise: Gaussian for zCDP and Laplace for pure ε, unless said."""
         step = query.resolution
         event: events.Gaussian | events.Laplace
-        if isinstance(cost, Rho):
+        if isinstance(cost, Rho) and noise != "laplace":
             # The noise is drawn in multiples of the resolution, so the sensitivity is counted in them too.
             event = events.Gaussian.at(
                 cost, what=query.describe(), l2_squared=query.l2_squared(self.unit) / step**2

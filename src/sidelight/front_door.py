@@ -15,8 +15,9 @@ from sidelight.mechanisms.release import Release
 from sidelight.plan import Plan
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.convert import epsilon_of
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, open_ledger
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.noise import NoiseSource, SystemNoise
+from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
 

@@ -97,6 +97,12 @@ class Journal:
         if self._file is not None:
             self._write({"event": event.as_json(), "output": _pack(output)})
 
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Let another process have the folder."""
         if self._file is not None:

@@ -40,7 +40,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what was promised, spent and is left, run by run."""
-    from sidelight.privacy.ledger import open_ledger
+    from sidelight.privacy.sql_ledger import open_ledger
 
     ledger = open_ledger(where)
     facts: dict[str, Any] = {
@@ -52,7 +52,7 @@ def show(
         "capacity": float(ledger.promise.budget.capacity),
         "spent": float(ledger.spent),
         "left": float(ledger.left),
-        "epsilon_spent": ledger.promise.epsilon_spent(ledger.spent),
+        "epsilon_spent": ledger.promise.budget.epsilon_of(ledger.tally),
         "head": ledger.head,
         "runs": [run.as_json() for run in ledger.runs()],
     }
@@ -79,7 +79,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check every line's hash and every sum; fail if anything was changed."""
-    from sidelight.privacy.ledger import open_ledger
+    from sidelight.privacy.sql_ledger import open_ledger
 
     ledger = open_ledger(where)
     ledger.verify(head=head)
@@ -92,7 +92,7 @@ def verify(
 @app.command(epilog="Example: sidelight ledger close people.ledger RUN")
 def close(where: Where, run: Annotated[str, typer.Argument(help="A run that died, as `ledger show` names it.")]) -> None:
     """Close a run that will never be resumed: what it did not spend goes back to the budget."""
-    from sidelight.privacy.ledger import open_ledger
+    from sidelight.privacy.sql_ledger import open_ledger
 
     open_ledger(where).close(run)
     talk(f"closed {run}; it can no longer be resumed.")

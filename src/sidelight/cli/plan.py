@@ -25,7 +25,7 @@ def plan(
     Example: sidelight plan --schema people.toml --epsilon 1 --delta 1e-9 --workload 2-way
     """
     from sidelight.plan import Plan
-    from sidelight.privacy.ledger import open_ledger
+    from sidelight.privacy.sql_ledger import open_ledger
 
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(
@@ -34,7 +34,7 @@ def plan(
     )  # fmt: skip
     facts = planned.as_json()
     if book is not None:
-        facts["affordable"] = book.promise.budget.price(planned.allotment) <= book.left
+        facts["affordable"] = book.can_pay(planned.allotment)
     if as_json:
         tell_json(facts)
     else:

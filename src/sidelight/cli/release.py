@@ -36,7 +36,7 @@ def release(
     """
     from sidelight import front_door
     from sidelight.plan import Plan
-    from sidelight.privacy.ledger import open_ledger
+    from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.progress import progress_of
 
     book = open_ledger(ledger)
@@ -46,7 +46,7 @@ def release(
     )  # fmt: skip
     if dry_run:
         facts = plan.as_json()
-        facts["affordable"] = book.promise.budget.price(plan.allotment) <= book.left
+        facts["affordable"] = book.can_pay(plan.allotment)
         tell_json(facts) if as_json else talk(describe(facts))
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

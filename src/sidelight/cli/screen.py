@@ -1,0 +1,51 @@
+"""``sidelight screen``: which public table is worth using, for a small ε."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidelight.cli._shared import Json, SchemaFile, tell, tell_json
+
+
+def screen(
+    table: Annotated[str, typer.Argument(help="The private table.")],
+    schema: SchemaFile,
+    public: Annotated[list[str], typer.Option("--public", help="A candidate, same schema. May be repeated.")],
+    epsilon: Annotated[float, typer.Option(help="What to spend in all; small, such as 0.05.")],
+    workload: Annotated[str, typer.Option(help="Such as '3-way', or a file.")] = "3-way",
+    ledger: Annotated[str | None, typer.Option(help="Where this table's spending is kept.")] = None,
+    for_epsilon: Annotated[float, typer.Option(help="The ε of the release to come.")] = 1.0,
+    for_delta: Annotated[float | None, typer.Option(help="Its δ; 1/n² unless said.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Rank public tables by how well the best mixture of their records could answer the workload.
+
+    Example: sidelight screen people.csv --schema people.toml --public 2015.csv --public oh.csv --epsilon 0.1
+    """
+    from sidelight.evaluate.screening import screen as rank
+
+    ranked = rank(
+        table, {_name(path): path for path in public}, schema=schema, epsilon=epsilon, workload=workload,
+        ledger=ledger, for_epsilon=for_epsilon, for_delta=for_delta,
+    )  # fmt: skip
+    if as_json:
+        tell_json(
+            [
+                {
+                    "name": found.name,
+                    "best_mixture_error": found.mixture.error,
+                    "stddev": found.mixture.stddev,
+                    "verdict": found.verdict,
+                    "sentence": found.sentence,
+                }
+                for found in ranked
+            ]
+        )
+        return
+    for rank_of, found in enumerate(ranked, start=1):
+        tell(f"{rank_of}  {found.sentence}")
+
+
+def _name(path: str) -> str:
+    return Path(path).name or path

@@ -1,0 +1,1 @@
+"""What is promised, what is spent, and the noise that keeps the promise."""

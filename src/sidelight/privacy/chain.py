@@ -1,0 +1,245 @@
+"""The lines of a ledger: each holds the hash of the one before, and the sums after it.
+
+    promise   the first line: ε, δ, unit and name
+    begin     a run sets its whole allotment aside
+    event     a run pays for one event out of its allotment
+    close     a run gives the rest of its allotment back
+
+A line's text is canonical JSON; its hash is SHA-256 of that text, which holds the previous
+line's hash. ``Replay`` reads a whole chain and refuses the first line that does not follow.
+
+What a chain of hashes cannot show: that lines are missing at its end, or that someone wrote
+all of it anew. Both are seen by whoever knows a later hash, so a release keeps its ledger's.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Literal
+
+from sidelight.errors import LedgerError, SidelightError
+from sidelight.privacy.accountant import check_fits
+from sidelight.privacy.budget import Budget, Cost, Rho, Tally, cost_from_json
+from sidelight.privacy.event import Event
+from sidelight.privacy.promise import Promise
+
+FORMAT = 1
+"""The version of these lines; a reader refuses what is newer."""
+
+_UNREADABLE = (SidelightError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a line raises whose text was made by something else."""
+
+Kind = Literal["promise", "begin", "event", "close"]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What counts after a line: in the whole ledger, or in one run."""
+
+    tally: Tally = field(default_factory=Tally)
+    """In the ledger, an open run counts with its whole allotment, a closed one with its events."""
+    events: int = 0
+    open_runs: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """A plain form, fractions in full."""
+        return {
+            "rho": str(self.tally.rho),
+            "epsilon": str(self.tally.epsilon),
+            "priced": str(self.tally.priced),
+            "events": self.events,
+            "open": self.open_runs,
+        }
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> "Sums":
+        """The sums that ``as_json`` wrote."""
+        tally = Tally(Fraction(plain["rho"]), Fraction(plain["epsilon"]), Fraction(plain["priced"]))
+        return Sums(tally, plain["events"], plain["open"])
+
+    def begun(self, allotment: Tally) -> "Sums":
+        """The ledger's sums after a run set this aside."""
+        return Sums(self.tally + allotment, self.events, self.open_runs + 1)
+
+    def counted(self) -> "Sums":
+        """The ledger's sums after an event: it was set aside already."""
+        return Sums(self.tally, self.events + 1, self.open_runs)
+
+    def charged(self, cost: Tally) -> "Sums":
+        """A run's sums after an event."""
+        return Sums(self.tally + cost, self.events + 1, self.open_runs)
+
+    def closed(self, allotment: Tally, run: "Sums") -> "Sums":
+        """The ledger's sums after a run gave its rest back."""
+        return Sums(self.tally - allotment + run.tally, self.events, self.open_runs - 1)
+
+    def spent(self, allotment: Cost) -> Cost:
+        """What a run has paid, in the currency of its allotment."""
+        paid = self.tally.rho if isinstance(allotment, Rho) else self.tally.epsilon
+        return type(allotment)(paid)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: its text, and what the text says."""
+
+    number: int
+    run: str
+    """The run that it belongs to; empty for the promise."""
+    text: str
+    hash: str
+    body: dict[str, Any] = field(repr=False, compare=False)
+
+    @staticmethod
+    def after(
+        last: "Line | None", kind: Kind, facts: dict[str, Any], *, total: Sums, run: str = "", of_run: Sums
+    ) -> "Line":
+        """The line that follows ``last``."""
+        body = {
+            **facts,
+            "kind": kind,
+            "line": last.number + 1 if last else 1,
+            "previous": last.hash if last else "",
+            "run": run,
+            "of_run": of_run.as_json(),
+            "total": total.as_json(),
+            "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        }
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return Line(body["line"], run, text, sha256(text.encode()).hexdigest(), body)
+
+    @staticmethod
+    def read(number: int, run: str, text: str, hash: str) -> "Line":
+        """A stored line, if its text still has its hash."""
+        if sha256(text.encode()).hexdigest() != hash:
+            raise LedgerError(f"line {number} was edited: its text does not have its hash.")
+        try:
+            body = json.loads(text)
+        except ValueError as error:
+            raise LedgerError(f"line {number} is not JSON.") from error
+        if not isinstance(body, dict) or body.get("line") != number or body.get("run") != run:
+            raise LedgerError(f"line {number} was moved or edited: its text tells of another line.")
+        return Line(number, run, text, hash, body)
+
+    @property
+    def kind(self) -> str:
+        """promise, begin, event or close."""
+        return str(self.body.get("kind"))
+
+    @property
+    def total(self) -> Sums:
+        """The ledger's sums after this line."""
+        return Sums.from_json(self.body["total"])
+
+    @property
+    def of_run(self) -> Sums:
+        """This run's sums after this line."""
+        return Sums.from_json(self.body["of_run"])
+
+    @property
+    def event(self) -> Event:
+        """What an event line paid for."""
+        return Event.from_json(self.body["event"])
+
+    @property
+    def allotment(self) -> Cost:
+        """What a begin line set aside."""
+        return cost_from_json(self.body["allotment"])
+
+    @property
+    def promise(self) -> Promise:
+        """What the first line promises."""
+        version = self.body.get("format")
+        if self.number != 1 or self.kind != "promise" or not isinstance(version, int):
+            raise LedgerError("the first line holds no promise.")
+        if version > FORMAT:
+            message = f"it has format {version}, and this sidelight reads up to {FORMAT}: update sidelight."
+            raise LedgerError(message)
+        return Promise.from_json(self.body)
+
+
+def promise_line(promise: Promise) -> Line:
+    """The first line of a new ledger."""
+    facts = {**promise.as_json(), "format": FORMAT}
+    return Line.after(None, "promise", facts, total=Sums(), of_run=Sums())
+
+
+@dataclass
+class _Run:
+    allotment: Cost
+    aside: Tally
+    sums: Sums = field(default_factory=lambda: Sums(open_runs=1))
+
+
+class Replay:
+    """Reads lines in order, does every sum again, and refuses the first line that does not follow."""
+
+    def __init__(self) -> None:
+        self.promise: Promise | None = None
+        self.last: Line | None = None
+        self._total = Sums()
+        self._runs: dict[str, _Run] = {}
+
+    def read(self, line: Line) -> None:
+        """Check the next line; LedgerError says which one is wrong, and how."""
+        number = self.last.number + 1 if self.last else 1
+        if line.number != number:
+            raise LedgerError(f"line {number} is missing.")
+        if line.body.get("previous") != (self.last.hash if self.last else ""):
+            raise LedgerError(f"line {number} does not follow line {number - 1}: the chain is broken.")
+        if self.promise is None:
+            self.promise = line.promise
+            of_run = Sums()
+        else:
+            try:
+                of_run = self._follow(line, self.promise.budget)
+            except _UNREADABLE as error:
+                raise LedgerError(f"line {number} cannot be: {error}") from error
+        if line.body.get("of_run") != of_run.as_json() or line.body.get("total") != self._total.as_json():
+            raise LedgerError(f"line {number} adds up wrongly.")
+        self.last = line
+
+    def _follow(self, line: Line, budget: Budget) -> Sums:
+        """Apply one line to the sums; gives those of its run."""
+        if line.kind == "begin":
+            if line.run in self._runs or not line.run:
+                raise LedgerError(f"run {line.run!r} begins twice.")
+            run = self._runs[line.run] = _Run(line.allotment, budget.tally(line.allotment))
+            self._total = self._total.begun(run.aside)
+            if not budget.admits(self._total.tally):
+                raise LedgerError("more is set aside than was promised.")
+            return run.sums
+        run = self._runs[line.run]
+        if not run.sums.open_runs:
+            raise LedgerError(f"run {line.run!r} is closed.")
+        if line.kind == "event":
+            event = line.event
+            rest = run.allotment.value - run.sums.spent(run.allotment).value
+            check_fits(event, type(run.allotment)(rest), of=run.allotment)
+            run.sums = run.sums.charged(budget.tally(event.cost))
+            self._total = self._total.counted()
+        elif line.kind == "close":
+            self._total = self._total.closed(run.aside, run.sums)
+            run.sums = Sums(run.sums.tally, run.sums.events)
+        else:
+            raise LedgerError(f"unknown kind {line.kind!r}.")
+        return run.sums
+
+
+def replayed(lines: Iterable[Line], *, where: str, head: str | None = None) -> tuple[Promise, Line]:
+    """Check all lines, and that one of them is ``head``; gives the promise and the last line."""
+    replay, holds_head = Replay(), head is None
+    try:
+        for line in lines:
+            replay.read(line)
+            holds_head = holds_head or line.hash == head
+    except LedgerError as error:
+        raise LedgerError(f"{where} is refused: {error}") from error
+    if replay.promise is None or replay.last is None:
+        raise LedgerError(f"{where} holds no lines: its creation was interrupted, or it was emptied.")
+    if not holds_head:
+        raise LedgerError(f"{where} is refused: it lacks the line with hash {head}, which it once held.")
+    return replay.promise, replay.last

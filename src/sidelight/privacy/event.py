@@ -1,0 +1,240 @@
+"""One spending, as a frozen value. The meaning of an event never changes once published.
+
+An event carries the noise it was drawn with and the cost it was charged, and refuses to
+exist if the noise is less than the cost pays for. The curator draws from the event that it
+paid, so cost and noise cannot drift apart.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from sidelight.errors import LedgerError, SettingError
+from sidelight.privacy.budget import Cost, Epsilon, Rho, cost_from_json, cost_to_json
+from sidelight.privacy.rational import round_down, round_up, sqrt_down
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event(ABC):
+    """One spending: on what, and how much."""
+
+    name: ClassVar[str]
+    currencies: ClassVar[tuple[type[Cost], ...]]
+    """What this kind of noise can be paid in."""
+    what: str
+    """Which query or how many candidates, in words; public."""
+    cost: Cost
+    """What was charged."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type is Fraction and not isinstance(value, Fraction):
+                object.__setattr__(self, field.name, Fraction(value))
+            if field.type in (Fraction, int) and not value > 0:
+                raise AssertionError(f"{self.name}: {field.name} must be above 0; got {value}.")
+        if not isinstance(self.cost, self.currencies):
+            raise AssertionError(f"{self.name}: this noise cannot be paid for with {self.cost!r}.")
+        if self.owed > self.cost.value:
+            raise AssertionError(f"{self.name}: noise owes {self.owed}, but only {self.cost} is paid.")
+
+    @property
+    @abstractmethod
+    def owed(self) -> Fraction:
+        """The loss of the noise as drawn, in the currency of ``cost``; never above it."""
+
+    def as_json(self) -> dict[str, Any]:
+        """A plain form from which ``from_json`` gives back an equal event."""
+        plain: dict[str, Any] = {"event": self.name}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (Rho, Epsilon)):
+                value = cost_to_json(value)
+            elif isinstance(value, Fraction):
+                value = str(value)
+            elif isinstance(value, tuple):
+                value = [part.as_json() for part in value]
+            plain[field.name] = value
+        return plain
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> "Event":
+        """The event that ``as_json`` wrote. An unknown event is refused, never guessed."""
+        name = plain.get("event")
+        kind = _KINDS.get(name) if isinstance(name, str) else None
+        if kind is None:
+            raise LedgerError(f"unknown event {name!r}; this was written by a newer sidelight.")
+        if plain.keys() - {"event"} != {field.name for field in fields(kind)}:
+            raise LedgerError(f"the {name} event has other fields than this sidelight knows.")
+        values: dict[str, Any] = {}
+        try:
+            for field in fields(kind):
+                value = plain[field.name]
+                if field.name == "cost":
+                    value = cost_from_json(value)
+                elif field.type is Fraction:
+                    value = Fraction(value)
+                elif field.name == "parts":
+                    value = tuple(Event.from_json(part) for part in value)
+                elif type(value) is not field.type:
+                    raise TypeError(f"{field.name} is {value!r}")
+                values[field.name] = value
+            return kind(**values)
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise LedgerError(f"the {name} event cannot be read: {error}") from error
+
+
+def _paid(cost: Cost) -> Fraction:
+    """What a cost holds; nothing cannot pay for noise."""
+    if not cost:
+        raise SettingError("an event must cost more than 0; no finite noise is free.")
+    return cost.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Event):
+    """y = q(D) + 𝒩_ℤ(0, σ²) per coordinate: ρ = Δ₂²/(2σ²) (Canonne, Kamath, Steinke 2020, theorem 14)."""
+
+    name = "gaussian"
+    currencies = (Rho,)
+    variance: Fraction
+    """σ² of each coordinate's noise."""
+    l2_squared: Fraction
+    """Δ₂²: how far one person can move the answer, in L2, squared."""
+
+    @classmethod
+    def at(cls, cost: Rho, *, what: str, l2_squared: Fraction) -> Self:
+        """The least noise that this cost pays for."""
+        variance = round_up(Fraction(l2_squared) / (2 * _paid(cost)))
+        return cls(what=what, cost=cost, variance=variance, l2_squared=Fraction(l2_squared))
+
+    @property
+    def owed(self) -> Fraction:
+        return self.l2_squared / (2 * self.variance)
+
+    @property
+    def stddev(self) -> float:
+        """σ, to within rounding; the discrete Gaussian's own is never above it."""
+        return math.sqrt(self.variance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Event):
+    """y = q(D) + Lap_ℤ(b) per coordinate: ε = Δ₁/b, and so ε²/2-zCDP (spec 2.2)."""
+
+    name = "laplace"
+    currencies = (Rho, Epsilon)
+    scale: Fraction
+    """b of each coordinate's noise."""
+    l1: Fraction
+    """Δ₁: how far one person can move the answer, in L1."""
+
+    @classmethod
+    def at(cls, cost: Cost, *, what: str, l1: Fraction) -> Self:
+        """The least noise that this cost pays for: ε = √(2ρ), or ε itself."""
+        epsilon = sqrt_down(2 * _paid(cost)) if isinstance(cost, Rho) else _paid(cost)
+        return cls(what=what, cost=cost, scale=round_up(Fraction(l1) / epsilon), l1=Fraction(l1))
+
+    @property
+    def owed(self) -> Fraction:
+        epsilon = self.l1 / self.scale
+        return epsilon**2 / 2 if isinstance(self.cost, Rho) else epsilon
+
+    @property
+    def stddev(self) -> float:
+        """1/(√2 sinh(1/2b)): the discrete Laplace's own, which is √2 b for large b."""
+        half = float(1 / (2 * self.scale))
+        return math.sqrt(2) * math.exp(-half) / -math.expm1(-2 * half)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential(Event):
+    """Pr[r] ∝ exp(ε s_r / 2Δ): ε-DP with bounded range, so ε²/8-zCDP (spec 2.5)."""
+
+    name = "exponential"
+    currencies = (Rho, Epsilon)
+    epsilon: Fraction
+    """ε of the draw; at most what ``cost`` pays for."""
+    sensitivity: Fraction
+    """Δ: how far one person can move any candidate's score."""
+    candidates: int
+    """How many there were to choose among."""
+
+    @classmethod
+    def at(cls, cost: Cost, *, what: str, sensitivity: Fraction, candidates: int) -> Self:
+        """The sharpest selection that this cost pays for: ε = √(8ρ), or ε itself."""
+        epsilon = sqrt_down(8 * _paid(cost)) if isinstance(cost, Rho) else round_down(_paid(cost))
+        return cls(
+            what=what, cost=cost, epsilon=epsilon, sensitivity=Fraction(sensitivity), candidates=candidates
+        )
+
+    @property
+    def owed(self) -> Fraction:
+        return self.epsilon**2 / 8 if isinstance(self.cost, Rho) else self.epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermuteAndFlip(Event):
+    """Permute-and-flip (McKenna and Sheldon 2020): ε-DP, but not bounded-range, so ε²/2-zCDP (spec 2.5)."""
+
+    name = "permute-and-flip"
+    currencies = (Rho, Epsilon)
+    epsilon: Fraction
+    """ε of the draw; at most what ``cost`` pays for."""
+    sensitivity: Fraction
+    """Δ: how far one person can move any candidate's score."""
+    candidates: int
+    """How many there were to choose among."""
+
+    @classmethod
+    def at(cls, cost: Cost, *, what: str, sensitivity: Fraction, candidates: int) -> Self:
+        """The sharpest selection that this cost pays for: ε = √(2ρ), or ε itself."""
+        epsilon = sqrt_down(2 * _paid(cost)) if isinstance(cost, Rho) else round_down(_paid(cost))
+        return cls(
+            what=what, cost=cost, epsilon=epsilon, sensitivity=Fraction(sensitivity), candidates=candidates
+        )
+
+    @property
+    def owed(self) -> Fraction:
+        return self.epsilon**2 / 2 if isinstance(self.cost, Rho) else self.epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parallel(Event):
+    """Several events on disjoint groups of people: each person pays for one of them, so the dearest counts.
+
+    Which group a person belongs to is public and fixed. Then neighbours differ within one group,
+    and only that group's event tells them apart (McSherry 2009, theorem 4; the same holds of zCDP).
+    """
+
+    name = "parallel"
+    currencies = (Rho, Epsilon)
+    parts: tuple[Event, ...]
+    """One event a group."""
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise AssertionError(f"{self.name}: there must be at least one event.")
+        if any(type(part.cost) is not type(self.cost) for part in self.parts):
+            raise AssertionError(f"{self.name}: all events must be paid in the currency of {self.cost!r}.")
+        super().__post_init__()
+
+    @classmethod
+    def of(cls, parts: Iterable[Event], *, what: str) -> Self:
+        """These events side by side, at the price of the dearest."""
+        listed = tuple(parts)
+        return cls(
+            what=what, cost=max((part.cost for part in listed), key=lambda cost: cost.value), parts=listed
+        )
+
+    @property
+    def owed(self) -> Fraction:
+        return max(part.cost.value for part in self.parts)
+
+
+_KINDS: dict[str, type[Event]] = {
+    kind.name: kind for kind in (Gaussian, Laplace, Exponential, PermuteAndFlip, Parallel)
+}

@@ -1,0 +1,361 @@
+"""One dataset's spending, for ever: a promise, and then lines that are only ever added.
+
+A run *begins* by setting its whole allotment aside, pays for each event out of it, and gives
+the rest back when it *closes*. An open run counts with all of its allotment: a crash costs
+budget, never privacy. ``MemoryLedger`` is here; ``sql_ledger.SqlLedger`` keeps lines on disk.
+"""
+
+import secrets
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from sidelight.errors import LedgerError, SettingError
+from sidelight.privacy.accountant import check_fits
+from sidelight.privacy.budget import Cost, Tally, cost_to_json
+from sidelight.privacy.chain import Line, Sums, promise_line, replayed
+from sidelight.privacy.event import Event
+from sidelight.privacy.promise import Promise as Promise
+from sidelight.privacy.promise import exhausted
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run of a ledger, as people want to see it."""
+
+    id: str
+    label: str
+    allotment: Cost
+    spent: Cost
+    is_open: bool
+    events: int
+    when: str
+    """When it began, in UTC."""
+
+    def as_json(self) -> dict[str, str | int | float | bool]:
+        """Plain values for people and programs."""
+        return {
+            "run": self.id,
+            "label": self.label,
+            "began": self.when,
+            "open": self.is_open,
+            "events": self.events,
+            "allotted": float(self.allotment),
+            "spent": float(self.spent),
+            "currency": type(self.allotment).__name__.lower(),
+        }
+
+
+class Ledger(Protocol):
+    """One dataset's spending. Lines are added, never edited; each holds the last one's hash."""
+
+    @property
+    def promise(self) -> Promise:
+        """What was promised when the ledger was created."""
+        ...
+
+    @property
+    def tally(self) -> Tally:
+        """What counts against the promise; ``Budget.epsilon_of`` tells it in ε.
+
+        An open run counts with its whole allotment, a closed one with what its events cost.
+        """
+        ...
+
+    @property
+    def spent(self) -> Fraction:
+        """What ``tally`` takes from ``Budget.capacity``."""
+        ...
+
+    @property
+    def left(self) -> Fraction:
+        """What ``Budget.capacity`` has left after ``spent``; at least 0."""
+        ...
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line. Kept in a release, it proves later that no line went missing."""
+        ...
+
+    def require(self, allotment: Cost) -> None:
+        """BudgetExhausted if ``begin`` would refuse this allotment now; nothing is set aside."""
+        ...
+
+    def can_pay(self, allotment: Cost) -> bool:
+        """Whether ``begin`` would grant this allotment now."""
+        ...
+
+    def begin(self, allotment: Cost, *, label: str) -> str:
+        """Set an allotment aside, all of it or BudgetExhausted and none of it; gives the run's id."""
+        ...
+
+    def append(self, event: Event, *, run: str) -> None:
+        """Pay for an event out of the run's allotment. Returns once it is on disk."""
+        ...
+
+    def close(self, run: str) -> None:
+        """Give back what the run did not spend. Closing twice is closing once."""
+        ...
+
+    def allotment(self, run: str) -> Cost:
+        """What the run set aside."""
+        ...
+
+    def knows(self, run: str) -> bool:
+        """Whether the run began here."""
+        ...
+
+    def is_open(self, run: str) -> bool:
+        """Whether the run may still pay for events."""
+        ...
+
+    def events(self, run: str | None = None) -> Iterator[Event]:
+        """What was paid for, in order: by one run, or by all."""
+        ...
+
+    def runs(self) -> tuple[RunSummary, ...]:
+        """Every run, in the order in which they began."""
+        ...
+
+    def verify(self, *, head: str | None = None) -> None:
+        """Read every line again; LedgerError says which one is wrong.
+
+        With the ``head`` that a release kept, also that the ledger still holds that line:
+        without it, lines missing at the end cannot be seen.
+        """
+        ...
+
+
+class Pages(Protocol):
+    """Where lines are kept, inside one transaction."""
+
+    def first(self, run: str) -> Line | None:
+        """The line with which a run begins."""
+        ...
+
+    def last(self, run: str | None = None) -> Line | None:
+        """The last line of all, or of a run."""
+        ...
+
+    def at(self, number: int) -> Line | None:
+        """The line with this number."""
+        ...
+
+    def lines(self, run: str | None = None) -> Iterator[Line]:
+        """All lines in order, or a run's."""
+        ...
+
+    def add(self, line: Line) -> None:
+        """Keep one more line."""
+        ...
+
+
+class ChainedLedger(ABC):
+    """A Ledger, whatever keeps its lines. Each change reads at most four lines and adds one."""
+
+    promise: Promise
+    where: str
+    """Where it is kept, for messages."""
+    _known: Line
+    """A line that this process knows to be on disk."""
+
+    @abstractmethod
+    def _transaction(self, *, to_write: bool) -> AbstractContextManager[Pages]:
+        """Pages that nobody else changes meanwhile; what was added is on disk on leaving."""
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Pages, Line]]:
+        """Pages to add to, and the last line."""
+        with self._transaction(to_write=True) as pages:
+            known, last = pages.at(self._known.number), pages.last()
+            # PRIVACY: an older copy put in the file's place would forget what was spent.
+            if last is None or known is None or known.hash != self._known.hash:
+                raise LedgerError(f"{self.where} lost lines that were there before; nothing was charged.")
+            yield pages, last
+
+    def require(self, allotment: Cost) -> None:
+        self._with_aside(self._last().total, allotment)
+
+    def can_pay(self, allotment: Cost) -> bool:
+        budget = self.promise.budget
+        return budget.admits(self._last().total.begun(budget.tally(allotment)).tally)
+
+    def _with_aside(self, before: Sums, allotment: Cost) -> Sums:
+        """The sums with this allotment set aside, or BudgetExhausted."""
+        if not allotment:
+            raise SettingError("an allotment must be above 0; got 0.")
+        budget = self.promise.budget
+        total = before.begun(budget.tally(allotment))
+        if not budget.admits(total.tally):
+            raise exhausted(
+                self.promise,
+                before.tally,
+                allotment,
+                events=before.events,
+                open_runs=before.open_runs,
+                where=self.where,
+            )
+        return total
+
+    def begin(self, allotment: Cost, *, label: str) -> str:
+        with self._writing() as (pages, last):
+            total = self._with_aside(last.total, allotment)
+            run = secrets.token_hex(8)
+            facts = {"label": label, "allotment": cost_to_json(allotment)}
+            line = Line.after(last, "begin", facts, total=total, run=run, of_run=Sums(open_runs=1))
+            pages.add(line)
+        self._known = line
+        return run
+
+    def append(self, event: Event, *, run: str) -> None:
+        with self._writing() as (pages, last):
+            allotment, of_run = self._state(pages, run)
+            if not of_run.open_runs:
+                raise LedgerError(f"run {run!r} of {self.where} is closed; nothing was charged.")
+            rest = allotment.value - of_run.spent(allotment).value
+            check_fits(event, type(allotment)(rest), of=allotment)
+            of_run = of_run.charged(self.promise.budget.tally(event.cost))
+            facts = {"event": event.as_json()}
+            line = Line.after(last, "event", facts, total=last.total.counted(), run=run, of_run=of_run)
+            pages.add(line)
+        self._known = line
+
+    def close(self, run: str) -> None:
+        with self._writing() as (pages, last):
+            allotment, of_run = self._state(pages, run)
+            if not of_run.open_runs:
+                return
+            total = last.total.closed(self.promise.budget.tally(allotment), of_run)
+            of_run = Sums(of_run.tally, of_run.events)
+            line = Line.after(last, "close", {}, total=total, run=run, of_run=of_run)
+            pages.add(line)
+        self._known = line
+
+    def _state(self, pages: Pages, run: str) -> tuple[Cost, Sums]:
+        """What a run set aside, and its sums."""
+        first, last = pages.first(run), pages.last(run)
+        if not run or first is None or last is None:
+            raise LedgerError(f"{self.where} holds no run {run!r}.")
+        return first.allotment, last.of_run
+
+    def _last(self) -> Line:
+        with self._transaction(to_write=False) as pages:
+            last = pages.last()
+        if last is None:
+            raise LedgerError(f"{self.where} holds no lines.")
+        return last
+
+    @property
+    def tally(self) -> Tally:
+        return self._last().total.tally
+
+    @property
+    def spent(self) -> Fraction:
+        return self.tally.priced
+
+    @property
+    def left(self) -> Fraction:
+        return max(Fraction(0), self.promise.budget.capacity - self.spent)
+
+    @property
+    def head(self) -> str:
+        return self._last().hash
+
+    def allotment(self, run: str) -> Cost:
+        with self._transaction(to_write=False) as pages:
+            return self._state(pages, run)[0]
+
+    def knows(self, run: str) -> bool:
+        with self._transaction(to_write=False) as pages:
+            return bool(run) and pages.first(run) is not None
+
+    def is_open(self, run: str) -> bool:
+        with self._transaction(to_write=False) as pages:
+            return bool(self._state(pages, run)[1].open_runs)
+
+    def events(self, run: str | None = None) -> Iterator[Event]:
+        with self._transaction(to_write=False) as pages:
+            if run is not None:
+                self._state(pages, run)
+            lines = [line for line in pages.lines(run) if line.kind == "event"]
+        # The transaction is over by now, so a slow reader keeps no writer waiting.
+        return (line.event for line in lines)
+
+    def runs(self) -> tuple[RunSummary, ...]:
+        begun: dict[str, Line] = {}
+        latest: dict[str, Line] = {}
+        with self._transaction(to_write=False) as pages:
+            for line in pages.lines():
+                begun.setdefault(line.run, line)
+                latest[line.run] = line
+        return tuple(_summary(begun[run], latest[run]) for run in begun if run)
+
+    def verify(self, *, head: str | None = None) -> None:
+        with self._transaction(to_write=False) as pages:
+            replayed(pages.lines(), where=self.where, head=head)
+
+
+def _summary(first: Line, last: Line) -> RunSummary:
+    allotment, sums = first.allotment, last.of_run
+    return RunSummary(
+        id=first.run,
+        label=str(first.body["label"]),
+        allotment=allotment,
+        spent=sums.spent(allotment),
+        is_open=bool(sums.open_runs),
+        events=sums.events,
+        when=str(first.body["when"]),
+    )
+
+
+class MemoryLedger(ChainedLedger):
+    """A ledger that ends with the process: for experiments, and for a single release.
+
+    >>> from sidelight.privacy.budget import Budget, Epsilon
+    >>> from sidelight.privacy.unit import Unit
+    >>> ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("replace"), "adult"))
+    >>> run = ledger.begin(Epsilon(Fraction(1, 4)), label="a first look")
+    >>> ledger.left
+    Fraction(3, 4)
+    >>> ledger.close(run)
+    >>> ledger.left
+    Fraction(1, 1)
+    """
+
+    def __init__(self, promise: Promise) -> None:
+        self.promise = promise
+        self.where = "in memory"
+        self._known = promise_line(promise)
+        self._pages = _MemoryPages([self._known])
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def _transaction(self, *, to_write: bool) -> Iterator[Pages]:
+        with self._lock:
+            yield self._pages
+
+
+class _MemoryPages:
+    def __init__(self, lines: list[Line]) -> None:
+        self._lines = lines
+        self._of_run: dict[str, list[Line]] = {"": list(lines)}
+
+    def first(self, run: str) -> Line | None:
+        return self._of_run.get(run, [None])[0]
+
+    def last(self, run: str | None = None) -> Line | None:
+        return self._lines[-1] if run is None else self._of_run.get(run, [None])[-1]
+
+    def at(self, number: int) -> Line | None:
+        return self._lines[number - 1] if number <= len(self._lines) else None
+
+    def lines(self, run: str | None = None) -> Iterator[Line]:
+        return iter(self._lines if run is None else self._of_run.get(run, []))
+
+    def add(self, line: Line) -> None:
+        self._lines.append(line)
+        self._of_run.setdefault(line.run, []).append(line)

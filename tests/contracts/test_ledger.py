@@ -1,0 +1,272 @@
+"""What every ledger must do, whatever keeps its lines."""
+
+import os
+import secrets
+from fractions import Fraction
+
+import pytest
+
+from sidelight.errors import BudgetExhausted, LedgerError, SettingError
+from sidelight.privacy.accountant import Accountant
+from sidelight.privacy.budget import Budget, Epsilon, Rho
+from sidelight.privacy.event import Exponential, Gaussian, Laplace
+from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.sql_ledger import SqlLedger
+from sidelight.privacy.unit import Unit
+
+BUDGET = Budget(epsilon=1.0, delta=1e-9)
+PROMISE = Promise(BUDGET, Unit("replace"), "adult")
+PURE = Promise(Budget(epsilon=1.0, delta=0.0), Unit("add-or-remove", records=2), "adult")
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def open_ledger(request, tmp_path):
+    """Makes a ledger of each kind."""
+    database = os.environ.get("SIDELIGHT_POSTGRES")
+    if request.param == "postgres" and not database:
+        pytest.skip("no PostgreSQL to try: set SIDELIGHT_POSTGRES to the URL of a scratch database")
+
+    def make(promise):
+        if request.param == "memory":
+            return MemoryLedger(promise)
+        if request.param == "sqlite":
+            return SqlLedger.create(tmp_path / "adult.ledger", promise)
+        return SqlLedger.create(f"{database}#test_{secrets.token_hex(6)}", promise)
+
+    return make
+
+
+@pytest.fixture
+def ledger(open_ledger):
+    return open_ledger(PROMISE)
+
+
+def gaussian(cost, what="age"):
+    return Gaussian.at(cost, what=what, l2_squared=Fraction(2))
+
+
+def laplace(cost):
+    return Laplace.at(cost, what="age", l1=Fraction(2))
+
+
+def test_a_new_ledger_holds_its_promise_and_nothing_else(ledger):
+    assert ledger.promise == PROMISE
+    assert ledger.spent == 0
+    assert ledger.left == BUDGET.capacity
+    assert tuple(ledger.events()) == ()
+    assert ledger.runs() == ()
+    ledger.verify()
+
+
+def test_an_open_run_counts_with_all_of_its_allotment(ledger):
+    half = BUDGET.rho() / 2
+
+    run = ledger.begin(half, label="first")
+    ledger.append(gaussian(half / 10), run=run)
+
+    assert ledger.spent == half.value
+    assert ledger.allotment(run) == half
+    assert ledger.is_open(run)
+
+
+def test_a_closed_run_counts_with_what_its_events_cost(ledger):
+    half = BUDGET.rho() / 2
+    run = ledger.begin(half, label="first")
+    ledger.append(gaussian(half / 10), run=run)
+
+    ledger.close(run)
+
+    assert ledger.spent == (half / 10).value
+    assert ledger.left == BUDGET.capacity - ledger.spent
+    assert not ledger.is_open(run)
+
+
+def test_closing_twice_is_closing_once(ledger):
+    run = ledger.begin(BUDGET.rho() / 2, label="first")
+    ledger.close(run)
+    head = ledger.head
+
+    ledger.close(run)
+
+    assert ledger.head == head
+    assert ledger.left == BUDGET.capacity
+
+
+def test_events_come_back_as_the_accountant_saw_them(ledger):
+    accountant = Accountant(BUDGET.rho() / 3)
+    run = ledger.begin(accountant.allotment, label="first")
+    other = ledger.begin(accountant.allotment, label="at the same time")
+    events = [
+        Exponential.at(BUDGET.rho() / 70, what="1 of 9", sensitivity=Fraction(2), candidates=9),
+        gaussian(BUDGET.rho() / 7, "age × sex"),
+        gaussian(BUDGET.rho() / 70, "Größe"),
+    ]
+
+    for event in events:
+        accountant.charge(event)
+        ledger.append(event, run=run)
+        ledger.append(gaussian(BUDGET.rho() / 100), run=other)
+
+    assert tuple(ledger.events(run)) == accountant.events == tuple(events)
+    assert len(tuple(ledger.events(other))) == 3
+    assert tuple(ledger.events())[::2] == accountant.events
+
+
+def test_a_run_may_spend_its_allotment_to_the_last_bit_and_no_further(ledger):
+    third = BUDGET.rho() / 3
+    run = ledger.begin(third, label="thirty rounds")
+
+    for _ in range(30):
+        ledger.append(gaussian(third / 30), run=run)
+
+    before = ledger.head
+    with pytest.raises(BudgetExhausted, match="Nothing was read and nothing was charged"):
+        ledger.append(gaussian(Rho(Fraction(1, 10**40))), run=run)
+    assert ledger.head == before
+
+
+def test_three_thirds_fit_and_nothing_fits_beside_them(ledger):
+    for label in ("one", "two", "three"):
+        ledger.begin(BUDGET.rho() / 3, label=label)
+
+    assert ledger.left == 0
+    with pytest.raises(BudgetExhausted, match=r"'adult' has 0\.00000 of 0\.01497 left"):
+        ledger.begin(Rho(Fraction(1, 10**40)), label="a crumb")
+    assert len(ledger.runs()) == 3
+
+
+def test_a_refusal_changes_nothing(ledger):
+    ledger.begin(BUDGET.rho() / 2, label="first")
+    before = ledger.head, ledger.spent, ledger.runs()
+
+    with pytest.raises(BudgetExhausted):
+        ledger.begin(BUDGET.rho(), label="too much")
+
+    assert (ledger.head, ledger.spent, ledger.runs()) == before
+
+
+def test_the_refusal_tells_events_and_open_runs(ledger):
+    run = ledger.begin(BUDGET.rho() / 2, label="first")
+    ledger.append(gaussian(BUDGET.rho() / 2), run=run)
+
+    with pytest.raises(BudgetExhausted, match="in 1 event and 1 open run"):
+        ledger.begin(BUDGET.rho(), label="too much")
+
+    ledger.close(run)
+    with pytest.raises(BudgetExhausted, match=r"spent      ε = 0\.70 in 1 event \("):
+        ledger.begin(BUDGET.rho(), label="too much")
+
+
+def test_what_is_given_back_may_be_spent_again(ledger):
+    run = ledger.begin(BUDGET.rho(), label="first")
+    ledger.append(gaussian(BUDGET.rho() / 4), run=run)
+    ledger.close(run)
+
+    ledger.begin(BUDGET.rho() - BUDGET.rho() / 4, label="the rest")
+
+    assert ledger.left == 0
+
+
+def test_pure_and_zcdp_runs_share_one_promise(ledger):
+    ledger.begin(BUDGET.rho() / 2, label="gaussian")
+    run = ledger.begin(Epsilon(Fraction(1, 4)), label="laplace")
+    for _ in range(25):
+        ledger.append(laplace(Epsilon(Fraction(1, 100))), run=run)
+
+    reserved = ledger.spent
+    ledger.close(run)
+
+    assert reserved == BUDGET.capacity / 2 + BUDGET.price(Epsilon(Fraction(1, 4)))
+    assert ledger.spent == BUDGET.capacity / 2 + 25 * BUDGET.price(Epsilon(Fraction(1, 100))) < reserved
+
+
+def test_all_of_epsilon_may_be_spent_purely_under_a_promise_with_delta(ledger):
+    ledger.begin(BUDGET.pure(), label="pure")
+
+    assert ledger.left == 0
+    assert BUDGET.epsilon_of(ledger.tally) == 1.0
+    with pytest.raises(BudgetExhausted):
+        ledger.begin(Rho(Fraction(1, 10**40)), label="a crumb of noise")
+    ledger.verify()
+
+
+def test_a_run_is_paid_in_the_currency_of_its_allotment(ledger):
+    run = ledger.begin(Epsilon(Fraction(1, 4)), label="laplace")
+
+    with pytest.raises(SettingError, match="accounted in ε"):
+        ledger.append(gaussian(BUDGET.rho() / 100), run=run)
+
+    assert tuple(ledger.events(run)) == ()
+
+
+def test_a_pure_promise_takes_no_zcdp_run(open_ledger):
+    ledger = open_ledger(PURE)
+
+    with pytest.raises(SettingError, match="δ = 0"):
+        ledger.begin(Rho(Fraction(1, 100)), label="gaussian")
+
+    run = ledger.begin(Epsilon(1), label="laplace")
+    ledger.append(laplace(Epsilon(1)), run=run)
+    assert ledger.left == 0
+
+
+def test_an_unknown_or_closed_run_is_refused(ledger):
+    run = ledger.begin(BUDGET.rho() / 2, label="first")
+    ledger.close(run)
+
+    with pytest.raises(LedgerError, match="is closed"):
+        ledger.append(gaussian(BUDGET.rho() / 100), run=run)
+    for stranger in ("", "0" * 16):
+        for ask in (ledger.allotment, ledger.is_open, ledger.close, ledger.events):
+            with pytest.raises(LedgerError, match="holds no run"):
+                ask(stranger)
+        with pytest.raises(LedgerError, match="holds no run"):
+            ledger.append(gaussian(BUDGET.rho() / 100), run=stranger)
+
+
+def test_an_empty_allotment_is_refused(ledger):
+    with pytest.raises(SettingError, match="must be above 0"):
+        ledger.begin(Rho(0), label="nothing")
+
+
+def test_runs_are_summed_up_in_the_order_they_began(ledger):
+    first = ledger.begin(BUDGET.rho() / 4, label="first 'look'")
+    second = ledger.begin(BUDGET.rho() / 4, label="zweiter Blick")
+    ledger.append(gaussian(BUDGET.rho() / 8), run=second)
+    ledger.close(first)
+
+    one, two = ledger.runs()
+
+    assert (one.id, one.label, one.spent, one.is_open, one.events) == (
+        first,
+        "first 'look'",
+        Rho(0),
+        False,
+        0,
+    )
+    assert (two.id, two.label, two.spent, two.is_open, two.events) == (
+        second,
+        "zweiter Blick",
+        BUDGET.rho() / 8,
+        True,
+        1,
+    )
+    assert two.allotment == BUDGET.rho() / 4
+    assert one.when <= two.when
+    assert one.when.endswith("+00:00")
+
+
+def test_every_line_moves_the_head_and_an_old_head_is_still_known(ledger):
+    heads = [ledger.head]
+    run = ledger.begin(BUDGET.rho() / 2, label="first")
+    heads.append(ledger.head)
+    ledger.append(gaussian(BUDGET.rho() / 4), run=run)
+    heads.append(ledger.head)
+    ledger.close(run)
+    heads.append(ledger.head)
+
+    assert len(set(heads)) == 4
+    for head in heads:
+        ledger.verify(head=head)
+    with pytest.raises(LedgerError, match="which it once held"):
+        ledger.verify(head="0" * 64)

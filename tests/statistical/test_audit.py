@@ -1,0 +1,88 @@
+"""Attacks from outside: a correct mechanism withstands them, a planted bug does not."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sidelight.audit import attack, audit_mechanism
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.mechanisms.mwem import MWEM
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+
+pytestmark = pytest.mark.statistical
+
+DOMAIN = Domain.of({"a": 2, "b": 2})
+WORKLOAD = Workload.marginals(DOMAIN, degree=2)
+
+
+class Halved(Unit):
+    """The planted bug: half the sensitivity, so half the noise."""
+
+    @property
+    def l1(self):
+        return Fraction(super().l1, 2)
+
+    @property
+    def l2_squared(self):
+        return Fraction(super().l2_squared, 4)
+
+
+def neighbours(relation):
+    codes = np.array([[0, 0]] * 6 + [[1, 0]] * 2 + [[1, 1]] * 4)
+    other = codes.copy()
+    if relation == "replace":
+        other[0] = [1, 1]
+    else:
+        other = other[1:]
+    return Table.of_codes(DOMAIN, codes), Table.of_codes(DOMAIN, other)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-or-remove"])
+@pytest.mark.parametrize(
+    ("mechanism", "budget"),
+    [
+        (MWEM(rounds=2, total_share=0.3), Budget(epsilon=2.0, delta=0.01)),
+        (MWEM(rounds=2, total_share=0.3, accounting="pure"), Budget(epsilon=2.0, delta=0.0)),
+    ],
+    ids=["zcdp", "pure"],
+)
+def test_mwem_withstands_the_attack_and_half_the_sensitivity_does_not(mechanism, budget, relation):
+    honest = audit_mechanism(
+        mechanism, neighbours(relation), WORKLOAD, budget=budget, unit=Unit(relation), runs=3000
+    )
+    broken = audit_mechanism(
+        mechanism, neighbours(relation), WORKLOAD, budget=budget, unit=Halved(relation), runs=3000
+    )
+
+    assert not honest.refutes(budget)
+    # The attack has teeth: it sees a good part of what a correct run gives away.
+    assert honest.epsilon > 0.15 * budget.epsilon
+    assert broken.epsilon > 1.4 * honest.epsilon
+
+
+def test_the_attack_finds_the_epsilon_of_randomised_response():
+    truth = 1.0
+    keep = np.exp(truth) / (1 + np.exp(truth))
+    tables = neighbours("replace")
+
+    def respond(table, seed):
+        answer = float(table is tables[1])
+        return answer if np.random.default_rng(seed).random() < keep else 1 - answer
+
+    found = attack(respond, tables, delta=0.0, runs=20_000)
+
+    assert 0.85 * truth < found.epsilon <= truth
+
+
+def test_the_attack_refutes_a_claim_that_is_a_quarter_too_small():
+    tables = neighbours("replace")
+
+    def respond(table, seed):
+        answer = float(table is tables[1])
+        return answer if np.random.default_rng(seed).random() < np.e / (1 + np.e) else 1 - answer
+
+    assert attack(respond, tables, delta=0.0, runs=20_000).refutes(Budget(epsilon=0.75, delta=0.0))

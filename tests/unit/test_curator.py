@@ -1,0 +1,235 @@
+"""The curator: what it charges, and that it never looks before it has paid."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sidelight.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.errors import BudgetExhausted, CheckpointError, SettingError
+from sidelight.journal import Journal
+from sidelight.privacy.budget import Epsilon, Rho
+from sidelight.privacy.event import Exponential, Gaussian, Laplace, PermuteAndFlip
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Linear, Marginal
+from sidelight.select.score import CellError, ModelError
+from sidelight.testing import SeededNoise
+
+RHO = Rho(Fraction(1, 10))
+
+
+class Watched:
+    """A table that notes, each time it is looked at, how many events the ledger already holds."""
+
+    def __init__(self, table, ledger):
+        self.domain, self.records = table.domain, table.records
+        self.seen: list[int] = []
+        self._table, self._ledger = table, ledger
+
+    def count(self, attrs):
+        self.seen.append(len(tuple(self._ledger.events())))
+        return self._table.count(attrs)
+
+    def count_many(self, wanted):
+        return [self.count(attrs) for attrs in wanted]
+
+
+def test_the_ledger_holds_the_event_before_the_table_is_looked_at(toy):
+    _, ledger = toy.curator()
+    watched = Watched(toy.table, ledger)
+    curator = Curator(watched, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, noise=SeededNoise(1))
+
+    curator.measure(Marginal(("a",)), RHO)
+    curator.select(toy.workload, ModelError(toy.table), RHO)
+    curator.measure(Marginal(("b",)), RHO)
+
+    assert watched.seen[0] == 1
+    assert set(watched.seen[1:-1]) == {2}
+    assert watched.seen[-1] == 3
+
+
+def test_a_refused_event_neither_charges_nor_looks(toy):
+    _, ledger = toy.curator()
+    watched = Watched(toy.table, ledger)
+    curator = Curator(watched, allotment=RHO, unit=Unit("replace"), ledger=ledger, noise=SeededNoise(1))
+
+    with pytest.raises(BudgetExhausted):
+        curator.measure(Marginal(("a",)), Rho(Fraction(1, 5)))
+
+    assert watched.seen == []
+    assert curator.remaining == RHO
+    assert curator.events == ()
+
+
+def test_the_total_is_free_under_replacement_and_paid_for_otherwise(toy):
+    fixed, _ = toy.curator(unit=Unit("replace"))
+    moving, _ = toy.curator(unit=Unit("add-or-remove"))
+
+    assert fixed.total(RHO) == toy.table.records
+    assert fixed.events == ()
+
+    noisy = moving.total(RHO)
+    assert moving.events[0].cost == RHO
+    assert noisy != toy.table.records or moving.events
+
+
+@pytest.mark.parametrize(
+    ("unit", "l2_squared", "l1"),
+    [(Unit("replace"), 2, 2), (Unit("add-or-remove"), 1, 1), (Unit("replace", records=3), 18, 6)],
+)
+def test_a_marginal_is_charged_with_the_units_sensitivity(toy, unit, l2_squared, l1):
+    zcdp, _ = toy.curator(unit=unit)
+    pure, _ = toy.curator(unit=unit, epsilon="1")
+
+    zcdp.measure(Marginal(("a", "b")), RHO)
+    pure.measure(Marginal(("a", "b")), Epsilon(Fraction(1, 2)))
+
+    (gaussian,), (laplace,) = zcdp.events, pure.events
+    assert isinstance(gaussian, Gaussian)
+    assert float(gaussian.variance) == pytest.approx(l2_squared / (2 * 0.1))
+    assert isinstance(laplace, Laplace)
+    assert float(laplace.scale) == pytest.approx(l1 / 0.5)
+
+
+def test_a_linear_query_is_measured_on_its_grid(toy):
+    query = Linear.of(("c",), [1.0, -1.0, 0.5, 0.25])
+    curator, _ = toy.curator(rho="1000000")
+
+    measured = curator.measure(query, Rho(1_000_000))
+
+    exact = float(query.apply(toy.table.count(("c",)))[0])
+    assert measured.answer[0] == pytest.approx(exact, abs=0.02)
+    assert measured.stddev == pytest.approx(2 / np.sqrt(2e6), rel=1e-6)
+    assert (measured.answer[0] * 2**20) == int(measured.answer[0] * 2**20)
+
+
+def test_selection_is_charged_by_its_method(toy):
+    curator, _ = toy.curator()
+
+    curator.select(toy.workload, ModelError(toy.table), RHO)
+    curator.select(toy.workload, ModelError(toy.table), RHO, method="permute-and-flip")
+
+    exponential, flipped = curator.events
+    assert isinstance(exponential, Exponential)
+    assert float(exponential.epsilon) == pytest.approx(np.sqrt(8 * 0.1))
+    assert exponential.sensitivity == 2
+    assert isinstance(flipped, PermuteAndFlip)
+    assert float(flipped.epsilon) == pytest.approx(np.sqrt(2 * 0.1))
+
+
+def test_with_much_budget_the_worst_candidate_and_cell_are_selected():
+    domain = Domain.of({"a": 3, "b": 2})
+    table = Table.of_codes(domain, np.repeat([[0, 0], [1, 1], [2, 0]], [70, 20, 10], axis=0))
+    model = Table.of_codes(domain, np.repeat([[0, 0], [1, 1], [2, 0]], [40, 20, 40], axis=0))
+    toy_curator = Curator(
+        table, allotment=Rho(10_000), unit=Unit("replace"), ledger=_ledger(), noise=SeededNoise(2)
+    )
+
+    query, cell = toy_curator.select_cell([Marginal(("b",)), Marginal(("a",))], CellError(model), Rho(1000))
+
+    assert query == Marginal(("a",))
+    assert cell in (0, 2)
+    assert toy_curator.events[0].sensitivity == 1
+
+
+def test_nothing_to_select_from_is_an_error(toy):
+    curator, _ = toy.curator()
+    with pytest.raises(SettingError, match="nothing to select from"):
+        curator.select([], ModelError(toy.table), RHO)
+
+
+def test_a_journal_answers_what_was_paid_for_before(toy, tmp_path):
+    first = Journal.open(tmp_path, run="r", settings={})
+    curator, _ = toy.curator(journal=first, noise=SeededNoise(1))
+    before = curator.measure(Marginal(("a",)), RHO)
+    first.close()
+
+    with Journal.open(tmp_path, run="r", settings={}) as second:
+        again, _ = toy.curator(journal=second, noise=SeededNoise(2))
+        after = again.measure(Marginal(("a",)), RHO)
+        fresh = again.measure(Marginal(("b",)), RHO)
+
+    assert np.array_equal(before.answer, after.answer)
+    assert len(again.events) == 2
+    assert fresh.answer.size == 3
+
+
+def test_a_paid_output_that_was_never_journalled_is_drawn_without_paying_again(toy, tmp_path):
+    ledger = _ledger()
+    run = ledger.begin(Rho(1), label="crashed")
+    paid = Gaussian.at(RHO, what="a", l2_squared=Fraction(2))
+    ledger.append(paid, run=run)
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        curator = Curator(
+            toy.table, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, run=run, noise=SeededNoise(1),
+            journal=journal,
+        )  # fmt: skip
+
+        curator.measure(Marginal(("a",)), RHO)
+
+    assert tuple(ledger.events(run)) == (paid,)
+
+
+def test_an_old_copy_of_a_checkpoint_is_refused(toy, tmp_path):
+    ledger = _ledger()
+    run = ledger.begin(Rho(1), label="went on elsewhere")
+    for _ in range(2):
+        ledger.append(Gaussian.at(RHO, what="a", l2_squared=Fraction(2)), run=run)
+
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        with pytest.raises(CheckpointError, match="old copy"):
+            Curator(toy.table, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, run=run, journal=journal)
+
+
+def test_a_closed_run_can_be_replayed_but_not_drawn_from_again(toy, tmp_path):
+    ledger = _ledger()
+    run = ledger.begin(Rho(1), label="settled by hand")
+    ledger.append(Gaussian.at(RHO, what="a", l2_squared=Fraction(2)), run=run)
+    ledger.close(run)
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        curator = Curator(
+            toy.table, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, run=run, journal=journal
+        )
+
+        with pytest.raises(CheckpointError, match="was closed in its ledger"):
+            curator.measure(Marginal(("a",)), RHO)
+
+
+def test_a_checkpoint_of_another_run_is_refused(toy, tmp_path):
+    Journal.open(tmp_path, run="r", settings={"rounds": 3}).close()
+
+    assert Journal.read_run(tmp_path, {"rounds": 3}) == "r"
+    with pytest.raises(CheckpointError, match="other data, settings or budget"):
+        Journal.read_run(tmp_path, {"rounds": 4})
+
+
+def test_a_line_cut_off_by_a_crash_is_forgotten(toy, tmp_path):
+    journal = Journal.open(tmp_path, run="r", settings={})
+    curator, _ = toy.curator(journal=journal)
+    curator.measure(Marginal(("a",)), RHO)
+    journal.close()
+    with (tmp_path / "journal.jsonl").open("ab") as file:
+        file.write(b'{"event": {"event": "gau')
+
+    with Journal.open(tmp_path, run="r", settings={}) as again:
+        assert len(again.outputs) == 1
+
+
+def test_two_processes_cannot_share_a_checkpoint(tmp_path):
+    held = Journal.open(tmp_path, run="r", settings={})
+
+    with pytest.raises(CheckpointError, match="another process"):
+        Journal.open(tmp_path, run="r", settings={})
+
+    held.close()
+    Journal.open(tmp_path, run="r", settings={}).close()
+
+
+def _ledger():
+    from sidelight.privacy.budget import Budget
+    from sidelight.privacy.ledger import MemoryLedger
+    from sidelight.privacy.promise import Promise
+
+    return MemoryLedger(Promise(Budget(epsilon=1e7, delta=1e-9), Unit("replace"), "toy"))

@@ -1,0 +1,104 @@
+"""A process that dies in the middle of a release: the ledger never understates what may have been seen."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sidelight.data.domain import Domain
+from sidelight.data.schema import Schema
+from sidelight.front_door import release
+from sidelight.journal import Journal
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.promise import Promise
+from sidelight.privacy.sql_ledger import SqlLedger, open_ledger
+from sidelight.privacy.unit import Unit
+
+pytestmark = pytest.mark.slow
+
+CHILD = """
+import sys, time
+import numpy as np
+import sidelight as sl
+import sidelight.journal as journal
+
+write = journal.Journal.append
+def slow(self, event, output):
+    time.sleep(0.02)
+    write(self, event, output)
+journal.Journal.append = slow
+folder, checkpoint = sys.argv[1:]
+codes = np.load(folder + "/codes.npy")
+schema = sl.Schema.from_domain({"a": 3, "b": 4, "c": 5})
+table = sl.Table.of_codes(schema.domain, codes)
+print("ready", flush=True)
+sl.release(table, schema=schema, epsilon=0.5, mechanism="mwem", workload="2-way", rounds=20,
+           ledger=folder + "/t.ledger", checkpoint=checkpoint or None, progress=False)
+"""
+
+
+def prepare(folder):
+    rng = np.random.default_rng(0)
+    np.save(folder / "codes.npy", np.stack([rng.integers(0, k, 500) for k in (3, 4, 5)], axis=1).astype(np.uint8))
+    SqlLedger.create(folder / "t.ledger", Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "t"))
+
+
+def run_and_kill(folder, checkpoint, after):
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(folder), str(checkpoint)], stdout=subprocess.PIPE, env=os.environ
+    )
+    child.stdout.readline()
+    time.sleep(after)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+
+
+def test_a_killed_run_counts_in_full_until_it_is_closed(tmp_path):
+    prepare(tmp_path)
+
+    run_and_kill(tmp_path, tmp_path / "cp", after=0.35)
+
+    ledger = open_ledger(tmp_path / "t.ledger")
+    (run,) = ledger.runs()
+    with Journal.open(tmp_path / "cp", run=run.id, settings=None) as seen:
+        pass
+    assert run.is_open
+    assert ledger.spent == run.allotment.value
+    assert len(tuple(ledger.events(run.id))) >= len(seen.outputs) > 0
+    ledger.close(run.id)
+    assert ledger.spent == sum((event.cost.value for event in ledger.events()), Fraction(0))
+
+
+def test_a_killed_run_resumes_and_ends_with_the_total_of_an_undisturbed_one(tmp_path):
+    quiet, disturbed = tmp_path / "quiet", tmp_path / "disturbed"
+    schema = Schema.from_domain({"a": 3, "b": 4, "c": 5})
+    for folder in (quiet, disturbed):
+        folder.mkdir()
+        prepare(folder)
+    for after in (0.1, 0.2, 0.3, 0.15):
+        run_and_kill(disturbed, disturbed / "cp", after=after)
+    totals = []
+    for folder in (quiet, disturbed):
+        table = _table(folder, schema.domain)
+        made = release(
+            table, schema=schema, epsilon=0.5, mechanism="mwem", workload="2-way", rounds=20,
+            ledger=folder / "t.ledger", checkpoint=folder / "cp", progress=False,
+        )  # fmt: skip
+        ledger = open_ledger(folder / "t.ledger")
+        totals.append(ledger.spent)
+        assert made.events == tuple(ledger.events())
+        assert len(ledger.runs()) == 1
+
+    assert totals[0] == totals[1]
+
+
+def _table(folder, domain: Domain):
+    from sidelight.data.table import Table
+
+    return Table.of_codes(domain, np.load(folder / "codes.npy"))
