@@ -41,7 +41,7 @@ def tell_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
 
     table = Table(title=title, title_justify="left")
     for index, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
+        numeric = bool(rows) and all(isinstance(row[index], (int, float, type(None))) for row in rows)
         table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(_shown(value) for value in row))
@@ -64,6 +64,6 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if value != value else f"{value:,.1f}"
-    return str(value)
+    if value is None:
+        return ""
+    return f"{value:,.1f}" if isinstance(value, float) else str(value)

@@ -17,10 +17,12 @@ def answer(
 
     Example: sidelight answer people-release age sex
     """
-    from sidelight.data.frames import records_of
+    from dataclasses import replace
+
     from sidelight.mechanisms.release import Release
 
-    records: list[dict[str, Any]] = records_of(Release.load(folder).answer(attrs, confidence=confidence))
+    release = replace(Release.load(folder), kind="pyarrow")
+    records: list[dict[str, Any]] = release.answer(attrs, confidence=confidence).to_pylist()
     if as_json:
         tell_json(records)
         return

@@ -19,12 +19,14 @@ def sample(
 
     Example: sidelight sample people-release --records 10000 --seed 1 --to synthetic.csv
     """
-    from sidelight.data.frames import write_frame
+    from dataclasses import replace
+
+    from sidelight.data.frames import write_file
     from sidelight.mechanisms.release import Release
 
-    release = Release.load(folder)
-    written = write_frame(release.sample(records, seed=seed), to)
+    drawn = replace(Release.load(folder), kind="pyarrow").sample(records, seed=seed)
+    write_file(drawn, to)
     if as_json:
-        tell_json({"to": str(to), "records": written, "seed": seed})
+        tell_json({"to": str(to), "records": drawn.num_rows, "seed": seed})
     else:
-        talk(f"wrote {written:,} synthetic records to {to}.")
+        talk(f"wrote {drawn.num_rows:,} synthetic records to {to}.")

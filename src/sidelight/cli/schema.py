@@ -19,7 +19,7 @@ def draft(
     """Write a first schema from PUBLIC data, with comments that invite editing."""
     from sidelight.data.schema import Schema
 
-    text = Schema.draft(public, bins=bins).to_toml(comments=True)
+    text = Schema.draft(public, bins=bins).to_toml()
     if out is None:
         tell(text)
         return
@@ -38,11 +38,11 @@ def check(
 
     misfits = Schema.read(schema).check(table)
     if as_json:
-        tell_json([{"column": m.column, "problem": m.problem, "fatal": m.fatal} for m in misfits])
+        tell_json([{"column": m.column, "what": m.what, "problem": m.message, "fatal": m.is_fatal} for m in misfits])
     else:
         for misfit in misfits:
-            tell(f"{'problem' if misfit.fatal else 'remark'}: {misfit.column}: {misfit.problem}")
+            tell(f"{'problem' if misfit.is_fatal else 'remark'}: {misfit}")
         if not misfits:
             tell("the table fits the schema.")
-    if any(misfit.fatal for misfit in misfits):
+    if any(misfit.is_fatal for misfit in misfits):
         raise typer.Exit(2)
