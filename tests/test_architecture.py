@@ -18,8 +18,7 @@ FLOW = [
     ("measure",),
     ("progress", "journal"),
     ("door", "curator"),
-    ("generate",),
-    ("estimate",),
+    ("estimate", "generate"),  # a model knows how to sample itself
     ("mechanisms",),
     ("statistics",),
     ("evaluate",),
@@ -27,6 +26,7 @@ FLOW = [
     ("front_door",),
     ("report",),
     ("cli",),
+    ("__main__",),
 ]
 # data/schema.py states the unit, and errors are everyone's; both come before.
 RANK = {room: rank for rank, rooms in enumerate(FLOW) for room in rooms}

@@ -1,0 +1,1 @@
+"""Where counting runs: one engine a file."""

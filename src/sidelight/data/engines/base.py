@@ -1,0 +1,70 @@
+"""What an engine must do: count coded records, wherever they live.
+
+The same questions get the same counts from every engine; ``tests/contracts/test_engine.py``
+holds them to it. A further SQL engine is a ``Dialect`` and a ``SqlSource`` (see sql.py).
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.errors import TooLargeError
+
+Counts = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.unsignedinteger]
+
+ValueKind = Literal["text", "integer", "real", "boolean"]
+"""What a column's values are where they live; dates, lists and the like are none of these."""
+
+_LARGEST_MARGINAL = 2**31
+
+
+class Engine(Protocol):
+    """Coded records that can be counted."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def records(self) -> int:
+        """The exact number of records. PRIVACY: private under add-or-remove; for the curator alone."""
+        ...
+
+    def count(self, attrs: Attrs) -> Counts:
+        """How many records each cell of this marginal holds; axes in the order asked."""
+        ...
+
+    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
+        """Several marginals, in one pass where that is faster."""
+        ...
+
+    def codes(self) -> Codes:
+        """All records as codes, one line each; brought into memory."""
+        ...
+
+    def distinct(self) -> tuple[Codes, Counts]:
+        """The distinct records, and how often each occurs."""
+        ...
+
+
+def smallest_dtype(size: int, *, spare: int = 0) -> np.dtype[np.unsignedinteger]:
+    """The smallest unsigned integers that hold the codes below ``size`` and ``spare`` more."""
+    return np.min_scalar_type(max(size + spare - 1, 0))
+
+
+def require_countable(domain: Domain, marginals: Sequence[Attrs]) -> None:
+    """Refuse unknown attributes, and marginals that no machine should hold."""
+    sizes = domain.sizes
+    for attrs in marginals:
+        if len(set(attrs)) < len(attrs) or not all(attr in sizes for attr in attrs):
+            domain.project(attrs)  # which says what is wrong
+        cells = prod([sizes[attr] for attr in attrs])
+        if cells > _LARGEST_MARGINAL:
+            raise TooLargeError(
+                f"the marginal on {', '.join(attrs)} has {cells:.3g} cells, more than can be counted at once "
+                f"({_LARGEST_MARGINAL}). Ask for fewer attributes, or give its columns fewer bins."
+            )

@@ -1,0 +1,194 @@
+"""DuckDB: files larger than memory, relations, and frames by way of Arrow.
+
+Records are encoded by DuckDB and streamed, a batch at a time, as small unsigned codes.
+Counting them with the NumPy kernel is faster than DuckDB's own grouping sets, which copy every
+record once a marginal (benchmarks/speed/duckdb_memory.py measures both), and keeps memory flat.
+
+No extension is installed or loaded, and nothing is fetched from the network.
+"""
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sidelight.data.counting import MarginalCounter
+from sidelight.data.domain import Attrs
+from sidelight.data.engines.base import Codes, Counts, ValueKind, require_countable, smallest_dtype
+from sidelight.data.engines.sql import REFUSED_MISSING, REFUSED_OUTSIDE, Dialect, SqlEngine, encode_sql
+from sidelight.data.schema import Schema
+from sidelight.errors import DataError
+
+VIEW = "sidelight_source"
+_BATCH = 1 << 17
+_SQL_TYPE = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER", 8: "UBIGINT"}
+_MEMORY = "1GB"
+
+
+class DuckDBSource:
+    """A relation of the caller's, or a view on a connection of our own (its ``owner``)."""
+
+    dialect = Dialect()
+    relation = VIEW
+
+    def __init__(
+        self,
+        rows: Any,
+        *,
+        kind: str,
+        names: Sequence[str],
+        extra: Sequence[str] = (),
+        is_large: bool = False,
+        owner: Any = None,
+    ) -> None:
+        self.kind = kind
+        self.names = tuple(names)
+        self.extra = tuple(extra)
+        self.is_large = is_large
+        """Whether its codes are better left where they are than brought into memory."""
+        self._owner = owner
+        self.types = tuple(_kind_of(str(sql_type)) for sql_type in rows.types)
+        self._rows = rows
+
+    def run(self, sql: str) -> Any:
+        """The result of ``sql`` as a relation of its own."""
+        # A relation of the caller's knows its connection, and keeps it to itself.
+        return self._rows.query(VIEW, sql) if self._owner is None else self._owner.sql(sql)
+
+    def fetch(self, sql: str) -> list[npt.NDArray[np.int64]]:
+        with silent_errors():
+            table = _table(self.run(sql))
+            return [column.to_numpy().astype(np.int64) for column in table.columns]
+
+    def stream(self, sql: str) -> Iterator[list[npt.NDArray[Any]]]:
+        """The columns of the result, batch by batch."""
+        with silent_errors():
+            for batch in _reader(self.run(sql)):
+                yield [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+
+
+@contextmanager
+def silent_errors() -> Iterator[None]:
+    """DuckDB and Arrow quote the offending value in their messages: keep the fact, drop the text."""
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise DataError("DuckDB ran out of the memory it may use while reading the table.") from None
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"the table could not be read ({type(error).__name__}): a file that is damaged, that changes "
+            "while it is read, or whose lines do not all have the same columns."
+        ) from None
+
+
+def connect() -> Any:
+    """A connection of our own, to a database that the process shares: views on it must be temporary."""
+    return _database(os.getpid()).cursor()
+
+
+@lru_cache(maxsize=1)  # by process: a forked one must not use its parent's
+def _database(process: int) -> Any:
+    """In memory, no extensions, bounded. Starting one takes far longer than reading a small table."""
+    import duckdb
+
+    return duckdb.connect(
+        config={
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "memory_limit": _MEMORY,
+            # PRIVACY: what does not fit in memory is spilled to the system's folder for that, and removed.
+            "temp_directory": str(Path(tempfile.gettempdir()) / f"sidelight-{uuid.uuid4().hex}"),
+        }
+    )
+
+
+def literal(text: str) -> str:
+    """A text literal, for the paths that are read."""
+    return Dialect().text(text)
+
+
+def encoded_columns(source: DuckDBSource, schema: Schema) -> Iterator[list[npt.NDArray[np.unsignedinteger]]]:
+    """All records as codes, batch by batch, one array an attribute.
+
+    The two largest numbers of each type stand for refused values: outside, then missing.
+    """
+    columns = []
+    for i, size in enumerate(schema.domain.shape):
+        dtype = smallest_dtype(size, spare=2)
+        most = np.iinfo(dtype).max
+        cases = f"WHEN {REFUSED_MISSING} THEN {most} WHEN {REFUSED_OUTSIDE} THEN {most - 1}"
+        columns.append(f"CAST(CASE a{i} {cases} ELSE a{i} END AS {_SQL_TYPE[dtype.itemsize]}) AS a{i}")
+    return source.stream(f"SELECT {', '.join(columns)} FROM ({encode_sql(source, schema)}) AS encoded")
+
+
+def refused(codes: npt.NDArray[np.unsignedinteger]) -> tuple[bool, bool]:
+    """Whether missing values, and values outside the schema, were refused among ``codes``."""
+    most = np.iinfo(codes.dtype).max
+    if not len(codes) or codes.max() < most - 1:
+        return False, False
+    return bool((codes == most).any()), bool((codes == most - 1).any())
+
+
+class DuckDBEngine(SqlEngine):
+    """Counts a relation or files, a batch at a time."""
+
+    def __init__(self, source: DuckDBSource, schema: Schema, *, records: int) -> None:
+        super().__init__(source, schema, records=records)
+        self._duckdb = source
+        self._schema = schema
+
+    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
+        require_countable(self.domain, marginals)
+        asked = {attr for attrs in marginals for attr in attrs}
+        # Columns that nobody asks for are not read.
+        columns = tuple(column for column in self._schema.columns if column.name in asked)
+        if not columns:
+            return [np.array(self.records, dtype=np.int64) for _ in marginals]
+        schema = Schema(columns, self._schema.unit)
+        counter = MarginalCounter(schema.domain, marginals, expected=self.records)
+        for batch in encoded_columns(self._duckdb, schema):
+            if any(any(refused(codes)) for codes in batch):
+                raise DataError("the table was changed while it was being counted, and no longer fits.")
+            counter.add(batch)
+        return counter.counts()
+
+    def codes(self) -> Codes:
+        dtype = smallest_dtype(max(self.domain.shape))
+        batches = [
+            np.column_stack(batch).astype(dtype) for batch in encoded_columns(self._duckdb, self._schema)
+        ]
+        return np.concatenate(batches)
+
+
+def _kind_of(sql_type: str) -> ValueKind | None:
+    if sql_type == "VARCHAR" or sql_type.startswith("ENUM"):
+        return "text"
+    if sql_type == "BOOLEAN":
+        return "boolean"
+    if sql_type in ("FLOAT", "DOUBLE") or (sql_type.startswith("DECIMAL") and not sql_type.endswith("]")):
+        return "real"
+    whole = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+    if sql_type in whole or sql_type in tuple(f"U{name}" for name in whole) or sql_type in ('"NULL"', "NULL"):
+        return "integer"
+    return None
+
+
+def _reader(rows: Any) -> Any:
+    # DuckDB 1.4 renamed it.
+    return (
+        rows.to_arrow_reader(_BATCH) if hasattr(rows, "to_arrow_reader") else rows.fetch_record_batch(_BATCH)
+    )
+
+
+def _table(rows: Any) -> Any:
+    return rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table()

@@ -1,0 +1,60 @@
+"""Coded records in memory, one array an attribute."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sidelight.data.counting import MarginalCounter
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.engines.base import Codes, Counts, require_countable, smallest_dtype
+
+
+class NumpyEngine:
+    """Counts records that are already codes, held column by column.
+
+    The codes are trusted to lie within the domain: ``Table.of_codes`` checks them.
+    """
+
+    def __init__(self, domain: Domain, columns: Sequence[npt.NDArray[np.integer]], *, records: int) -> None:
+        self.domain = domain
+        self.records = records
+        self._columns = list(columns)
+
+    def count(self, attrs: Attrs) -> Counts:
+        return self.count_many([attrs])[0]
+
+    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
+        require_countable(self.domain, marginals)
+        asked = {attr for attrs in marginals for attr in attrs}
+        # Attributes that nobody asks for are not touched.
+        attrs = tuple(attr for attr in self.domain.attrs if attr in asked)
+        if not attrs:
+            return [np.array(self.records, dtype=np.int64) for _ in marginals]
+        counter = MarginalCounter(self.domain.project(attrs), marginals, expected=self.records)
+        counter.add([self._column(place) for place in self.domain.index(attrs)])
+        return counter.counts()
+
+    def codes(self) -> Codes:
+        dtype = smallest_dtype(max(self.domain.shape, default=1))
+        codes = np.empty((self.records, len(self.domain)), dtype=dtype, order="F")
+        for place in range(len(self.domain)):
+            codes[:, place] = self._columns[place]
+        return codes
+
+    def distinct(self) -> tuple[Codes, Counts]:
+        codes = self.codes()
+        order = np.lexsort(codes.T[::-1]) if len(self.domain) else np.arange(self.records)
+        codes = np.ascontiguousarray(codes[order])
+        is_first = np.ones(len(codes), dtype=bool)
+        is_first[1:] = (codes[1:] != codes[:-1]).any(axis=1)
+        starts = np.flatnonzero(is_first)
+        return codes[starts], np.diff(np.append(starts, len(codes))).astype(np.int64)
+
+    def _column(self, place: int) -> npt.NDArray[np.integer]:
+        column = self._columns[place]
+        if not column.flags.c_contiguous:
+            # A column of a records-by-attributes array is copied once, when it is first counted.
+            size = self.domain.shape[place]
+            self._columns[place] = column = column.astype(smallest_dtype(size))
+        return column

@@ -1,0 +1,83 @@
+"""Spark: the same SQL on a cluster. Records stay there; only counts come back."""
+
+import uuid
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sidelight._extras import need
+from sidelight.data.engines.base import ValueKind
+from sidelight.data.engines.sql import Dialect, SqlEngine
+from sidelight.errors import DataError
+
+_TYPES: dict[str, ValueKind] = {
+    "string": "text",
+    "boolean": "boolean",
+    "float": "real",
+    "double": "real",
+    "tinyint": "integer",
+    "smallint": "integer",
+    "int": "integer",
+    "bigint": "integer",
+    "void": "integer",
+}
+
+
+class SparkDialect(Dialect):
+    """Spark's words: backslashes escape in literals."""
+
+    def text(self, text: str) -> str:
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    def matches(self, expression: str, pattern: str) -> str:
+        return f"({expression} RLIKE {self.text(pattern)})"
+
+
+class SparkSource:
+    """A Spark DataFrame, or a table by its name."""
+
+    kind = "spark"
+    extra: tuple[str, ...] = ()
+    dialect: Dialect = SparkDialect(varchar="STRING")
+
+    def __init__(self, frame: Any) -> None:
+        self._session = frame.sparkSession
+        self.names = tuple(frame.columns)
+        self.types = tuple(_kind_of(field.dataType.simpleString()) for field in frame.schema.fields)
+        self.relation = f"sidelight_{uuid.uuid4().hex}"
+        # Spark compares names without regard to case: by position there is no doubt.
+        frame.toDF(*[f"c{place}" for place in range(len(self.names))]).createOrReplaceTempView(self.relation)
+
+    @classmethod
+    def of_table(cls, name: str) -> "SparkSource":
+        """The table of this name in the active Spark session's catalogue."""
+        session = need("pyspark.sql", "to count a Spark table").SparkSession.getActiveSession()
+        if session is None:
+            raise DataError(f"there is no active Spark session in which to look for the table {name!r}.")
+        errors = need("pyspark.errors", "to count a Spark table")
+        try:
+            return cls(session.table(name))
+        except errors.PySparkException:
+            raise DataError(f"the Spark session has no table {name!r} that can be read.") from None
+
+    def fetch(self, sql: str) -> list[npt.NDArray[np.int64]]:
+        errors = need("pyspark.errors", "to count a Spark table")
+        try:
+            lines = self._session.sql(sql)
+            if hasattr(lines, "toArrow"):
+                return [column.to_numpy().astype(np.int64) for column in lines.toArrow().columns]
+            collected = lines.collect()
+            return list(np.array(collected, dtype=np.int64).reshape(len(collected), len(lines.columns)).T)
+        except errors.PySparkException as error:
+            # Spark's own message may quote values.
+            raise DataError(f"Spark could not read the table ({type(error).__name__}).") from None
+
+
+SparkEngine = SqlEngine
+
+
+def _kind_of(spark_type: str) -> ValueKind | None:
+    if spark_type.startswith(("decimal", "varchar", "char")):
+        return "real" if spark_type.startswith("decimal") else "text"
+    return _TYPES.get(spark_type)

@@ -1,0 +1,121 @@
+"""What in a table does not fit its schema, in words that hold no value and no count of it.
+
+PRIVACY: that a private table holds some value outside the schema is itself a fact about it,
+told to the person who holds the table, before anything is charged or released.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sidelight.data.column import CategoricalColumn, Column, NumericColumn
+from sidelight.data.engines.base import ValueKind
+from sidelight.data.engines.sql import SqlSource, survey
+from sidelight.data.schema import Schema
+from sidelight.errors import DataError
+
+_KINDS = {"text": "text", "integer": "whole numbers", "real": "real numbers", "boolean": "true and false"}
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """One thing that does not fit."""
+
+    column: str | None
+    what: Literal["absent", "extra", "twice", "type", "missing", "outside", "empty"]
+    message: str
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether the table cannot be used. Columns that the schema does not name are only left out."""
+        return self.what != "extra"
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def check(source: Any, schema: Schema) -> list[Misfit]:
+    """All that does not fit; an empty list means that everything does."""
+    from sidelight.data.read import open_source
+
+    opened = open_source(source, schema)
+    misfits = misfits_of_columns(opened, schema)
+    if not any(misfit.is_fatal for misfit in misfits):
+        misfits += misfits_of_values(*survey(opened, schema), schema)
+    return misfits
+
+
+def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
+    """What the names and types of the columns already say."""
+    names = source.names
+    misfits = []
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        message = f"column {name!r} stands twice; rename or drop one of them."
+        misfits.append(Misfit(name, "twice", message))
+    for column in schema.columns:
+        if column.name not in names:
+            message = f"column {column.name!r} is in the schema but not in the table."
+            misfits.append(Misfit(column.name, "absent", message))
+        else:
+            misfits += _misfit_of_type(column, source.types[names.index(column.name)])
+    declared = {column.name for column in schema.columns}
+    for name in dict.fromkeys((*names, *source.extra)):
+        if name not in declared:
+            message = f"column {name!r} is not in the schema, and is left out."
+            misfits.append(Misfit(name, "extra", message))
+    return misfits
+
+
+def misfits_of_values(
+    records: int, missing: Sequence[bool], outside: Sequence[bool], schema: Schema
+) -> list[Misfit]:
+    """What a pass over the values has found."""
+    if records == 0:
+        return [Misfit(None, "empty", "the table has no records.")]
+    misfits = []
+    for column, has_missing, has_outside in zip(schema.columns, missing, outside, strict=True):
+        if has_missing:
+            message = (
+                f"column {column.name!r} has missing values, which its schema does not allow; "
+                "declare missing = true, or remove those records."
+            )
+            misfits.append(Misfit(column.name, "missing", message))
+        if has_outside:
+            misfits.append(Misfit(column.name, "outside", _outside_message(column)))
+    return misfits
+
+
+def require_fit(misfits: Sequence[Misfit], *, what: str) -> None:
+    """Refuse a table with a fatal misfit; the message lists them all."""
+    fatal = [misfit.message for misfit in misfits if misfit.is_fatal]
+    if len(fatal) == 1:
+        raise DataError(f"{what} does not fit its schema: {fatal[0]}")
+    if fatal:
+        raise DataError(f"{what} does not fit its schema:\n" + "\n".join(f"  {message}" for message in fatal))
+
+
+def _outside_message(column: Column) -> str:
+    places = '"other" or "clamp"' if isinstance(column, NumericColumn) else '"other"'
+    what = "the labels" if isinstance(column, CategoricalColumn) else "the bounds, or not whole and finite,"
+    if column.kind == "real":
+        what = "the bounds, or not finite,"
+    return (
+        f"column {column.name!r} has values outside {what} that its schema declares; "
+        f"correct the schema, or declare outside = {places}."
+    )
+
+
+def _misfit_of_type(column: Column, kind: ValueKind | None) -> list[Misfit]:
+    if kind is None:
+        message = (
+            f"column {column.name!r} holds neither text, numbers nor true and false; "
+            "convert it (a date, for example, to a year) first."
+        )
+    elif kind == "real" and column.value_kind == "text":
+        message = (
+            f"column {column.name!r} holds {_KINDS[kind]}, but its labels are text; "
+            "declare the labels as numbers, or convert the column to text."
+        )
+    else:
+        return []
+    return [Misfit(column.name, "type", message)]

@@ -1,0 +1,136 @@
+"""The schema: columns, bins and labels as people write them, and what one person can change.
+
+It is a public document. It is written by hand or drafted from PUBLIC data, and never
+learned from the private table: its size decides the noise, and its text is published.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, Label, NumericColumn, RealColumn
+from sidelight.data.domain import Domain
+from sidelight.errors import SchemaError
+from sidelight.privacy.unit import Unit
+
+if TYPE_CHECKING:
+    from sidelight.data.fit import Misfit
+
+__all__ = [
+    "CategoricalColumn",
+    "Column",
+    "IntegerColumn",
+    "Label",
+    "NumericColumn",
+    "RealColumn",
+    "Schema",
+]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """How raw columns become attributes, and the unit of privacy.
+
+    >>> schema = Schema.from_toml('''
+    ... [columns.sex]
+    ... kind = "categorical"
+    ... labels = ["female", "male"]
+    ... [columns.age]
+    ... kind = "integer"
+    ... low = 0
+    ... high = 99
+    ... bins = 20
+    ... ''')
+    >>> schema.domain.shape, schema.unit.relation
+    ((2, 20), 'replace')
+    """
+
+    columns: tuple[Column, ...]
+    unit: Unit = Unit()
+    note: str = field(default="", compare=False)
+    """Written as a comment at the head of the file; means nothing."""
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise SchemaError("the schema has no columns; declare each one in a table such as [columns.age].")
+        names = [column.name for column in self.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise SchemaError(f"column names must be distinct; {', '.join(map(repr, twice))} stands twice.")
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Schema":
+        """The schema in a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise SchemaError(
+                f"there is no schema file at {path}; draft one with `sidelight schema draft`."
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SchemaError(f"the schema file {path} cannot be read as UTF-8 text ({error}).") from error
+        return cls.from_toml(text)
+
+    def write(self, path: str | Path) -> None:
+        """Write the schema as a TOML file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    @classmethod
+    def from_toml(cls, text: str) -> "Schema":
+        """The schema that a TOML text declares."""
+        from sidelight.data.schema_toml import parse
+
+        return parse(text)
+
+    def to_toml(self) -> str:
+        """TOML from which ``from_toml`` gives back an equal schema, notes as comments."""
+        from sidelight.data.schema_toml import render
+
+        return render(self)
+
+    @classmethod
+    def draft(cls, public_table: Any, *, bins: int = 32) -> "Schema":
+        """A first schema from PUBLIC data, for a person to check and edit. Never give it private data."""
+        from sidelight.data.draft import draft
+
+        return draft(public_table, bins=bins)
+
+    @classmethod
+    def from_domain(cls, sizes: Mapping[str, int] | Domain, *, unit: Unit | str = "replace") -> "Schema":
+        """The schema of a coded table, whose columns hold whole numbers from 0 to size − 1.
+
+        >>> Schema.from_domain({"age": 32, "sex": 2}).domain.shape
+        (32, 2)
+        """
+        domain = sizes if isinstance(sizes, Domain) else Domain.of(sizes)
+        columns = [IntegerColumn(a, low=0, high=size - 1) for a, size in domain.sizes.items()]
+        return cls(tuple(columns), Unit.of(unit))
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The attributes and their sizes."""
+        return Domain(tuple(c.name for c in self.columns), tuple(c.size for c in self.columns))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all that the schema means; notes do not count."""
+        from sidelight.data.schema_toml import render
+
+        return hashlib.sha256(render(self, notes=False).encode()).hexdigest()
+
+    def column(self, name: str) -> Column:
+        """The column of this name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        listed = ", ".join(c.name for c in self.columns)
+        raise SchemaError(f"unknown column {name!r}; the schema has {listed}.")
+
+    def check(self, source: Any) -> "list[Misfit]":
+        """What in ``source`` does not fit, in words that hold no value and no count of it."""
+        from sidelight.data.fit import check
+
+        return check(source, self)

@@ -1,0 +1,121 @@
+"""A schema as TOML text, and back.
+
+Everything that has a meaning is written, defaults left out, so that equal schemas have
+equal texts: ``Schema.fingerprint`` is a hash of that text.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, RealColumn
+from sidelight.data.schema import Schema
+from sidelight.errors import SchemaError, SettingError
+from sidelight.privacy.unit import Unit
+
+_KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (CategoricalColumn, IntegerColumn, RealColumn)}
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_WIDTH = 100
+_UNWRITTEN = ("name", "note")
+
+
+def parse(text: str) -> Schema:
+    """The schema that ``text`` declares; every mistake is named."""
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(f"the schema is not valid TOML: {error}.") from error
+    _refuse_unknown(tree, ("unit", "columns"), "the schema")
+    columns = tree.get("columns", {})
+    if not isinstance(columns, dict):
+        raise SchemaError("the schema's columns must be tables such as [columns.age].")
+    return Schema(tuple(_column(name, keys) for name, keys in columns.items()), _unit(tree.get("unit", {})))
+
+
+def render(schema: Schema, *, notes: bool = True) -> str:
+    """The schema as TOML."""
+    lines = _comment(schema.note) if notes else []
+    lines += ["[unit]", f"relation = {_value(schema.unit.relation)}", f"records = {schema.unit.records}"]
+    for column in schema.columns:
+        lines += ["", f"[columns.{_key(column.name)}]"]
+        if notes:
+            lines += _comment(column.note)
+        lines.append(f"kind = {_value(column.kind)}")
+        lines += [f"{key} = {_value(value)}" for key, value in _declared(column).items()]
+    return "\n".join(lines) + "\n"
+
+
+def _declared(column: Column) -> dict[str, Any]:
+    """What was said about a column, in the order people write it; defaults are left out."""
+    own = [f for f in fields(column) if not f.kw_only] + [f for f in fields(column) if f.kw_only]
+    said = {f.name: (getattr(column, f.name), f.default) for f in own if f.name not in _UNWRITTEN}
+    return {key: value for key, (value, default) in said.items() if not _same(value, default)}
+
+
+def _same(value: object, default: object) -> bool:
+    return type(value) is type(default) and value == default
+
+
+def _column(name: str, keys: Any) -> Column:
+    if not isinstance(keys, dict):
+        raise SchemaError(f"column {name!r} must be a table such as [columns.{_key(name)}].")
+    kind = _KINDS.get(str(keys.get("kind")))
+    if kind is None:
+        listed = ", ".join(map(repr, _KINDS))
+        raise SchemaError(f"column {name!r}: kind must be one of {listed}; got {keys.get('kind')!r}.")
+    known = [f.name for f in fields(kind) if f.name not in _UNWRITTEN]
+    _refuse_unknown(keys, ("kind", *known), f"column {name!r}")
+    said = {key: value for key, value in keys.items() if key != "kind"}
+    for key in ("labels", "edges"):
+        if key in said:
+            if not isinstance(said[key], list):
+                raise SchemaError(f"column {name!r}: {key} must be a list; got {said[key]!r}.")
+            said[key] = tuple(said[key])
+    return kind(name, **said)
+
+
+def _unit(keys: Any) -> Unit:
+    if not isinstance(keys, dict):
+        raise SchemaError("the schema's unit must be a table: [unit].")
+    _refuse_unknown(keys, ("relation", "records"), "[unit]")
+    try:
+        return Unit(keys.get("relation", "replace"), keys.get("records", 1))
+    except (SettingError, TypeError) as error:
+        raise SchemaError(f"[unit]: {error}") from error
+
+
+def _refuse_unknown(keys: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = [key for key in keys if key not in known]
+    if unknown:
+        raise SchemaError(
+            f"{where} has an unknown key {', '.join(map(repr, unknown))}; known are {', '.join(known)}."
+        )
+
+
+def _comment(note: str) -> list[str]:
+    return [f"# {_CONTROL.sub(' ', line)}".rstrip() for line in note.splitlines()]
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, tuple):
+        items = [_value(item) for item in value]
+        flat = f"[{', '.join(items)}]"
+        return flat if len(flat) <= _WIDTH else "[\n" + "".join(f"  {item},\n" for item in items) + "]"
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    """A basic TOML string: quotes, backslashes and control characters escaped."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04X}", escaped) + '"'
