@@ -43,7 +43,7 @@ _WHERE = {
     "PrivacyWarning": "sidelight.plan",
 }
 
-__all__ = [*_WHERE, "testing"]  # noqa: PLE0604  # the keys are names
+__all__ = [*_WHERE, "testing"]  # the keys are names
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""One sentence for every bad parameter: ``select_share must be a share between 0 and 1; got 1.5.``
+"""One sentence for every bad parameter.
 
 >>> share(select_share=0.1)
 >>> share(select_share=1.5)

@@ -8,7 +8,7 @@ caught once the runs suffice. An audit never proves privacy: it can only find th
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,7 +105,7 @@ def audit_mechanism(
 
 
 def _likelihood_ratio(release: Release, neighbours: tuple[Table, Table]) -> float:
-    """log p(y | second) − log p(y | first), as if all noise were Gaussian."""
+    """Log p(y | second) − log p(y | first), as if all noise were Gaussian."""
     ratio = 0.0
     for measurement in release.measurements:
         first, second = (answer(measurement.query, table) for table in neighbours)
@@ -117,7 +117,8 @@ def _likelihood_ratio(release: Release, neighbours: tuple[Table, Table]) -> floa
 def _best_cut(first: NDArray[np.float64], second: NDArray[np.float64], delta: float) -> tuple[float, bool]:
     """The threshold and direction with the largest plug-in ε."""
     best: tuple[float, float, bool] = (-math.inf, 0.0, True)
-    cuts: Sequence[float] = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.02, 0.98, 97)))
+    pooled = np.concatenate([first, second])
+    cuts = np.unique(np.quantile(pooled, np.linspace(0.02, 0.98, 97)))
     for cut in cuts:
         for positive in (True, False):
             above_first, above_second = (first > cut).mean(), (second > cut).mean()

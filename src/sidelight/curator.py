@@ -30,7 +30,7 @@ NoiseKind = Literal["gaussian", "laplace"]
 _CACHE_BYTES = 2**30
 """How much memory exact counts may take before they are counted anew each round."""
 
-_METHODS = {
+_METHODS: dict[str, tuple[Any, Any]] = {
     "exponential": (events.Exponential, exponential),
     "permute-and-flip": (events.PermuteAndFlip, permute_and_flip),
 }
@@ -81,7 +81,7 @@ class Curator(Door):
         def look_and_draw() -> NDArray[np.int64]:
             self._count_together([query.attrs for query in candidates])
             scores = [np.atleast_1d(score(query, self._exact(query))) for query in candidates]
-            index = draw(self._noise, np.concatenate(scores).astype(np.float64), event)  # type: ignore[arg-type]  # _METHODS pairs them
+            index = draw(self._noise, np.concatenate(scores).astype(np.float64), event)
             ends = np.cumsum([part.size for part in scores])
             which = int(np.searchsorted(ends, index, side="right"))
             return np.array([which, index - (ends[which] - scores[which].size)], dtype=np.int64)
@@ -111,7 +111,9 @@ class Curator(Door):
 
         noisy = self._pay_then(event, look_and_draw)
         self._tell(f"measured {query.describe()}")
-        return Measurement(query, noisy * float(step), event.stddev * float(step))
+        return Measurement(
+            query, np.asarray(noisy * float(step), dtype=np.float64), event.stddev * float(step)
+        )
 
     # PRIVACY: the two methods below return exact private counts. They are called only
     # inside look_and_draw, that is, after the event is paid and written.

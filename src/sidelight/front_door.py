@@ -149,5 +149,7 @@ def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: Nois
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if not noise.is_private:
-        card["warning"] = "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
+        card["warning"] = (
+            "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
+        )
     return card

@@ -53,7 +53,7 @@ class Plan:
         if ledger is not None and ledger.promise.unit != who:
             raise SettingError(
                 f"the ledger protects {ledger.promise.unit.describe()}, but this release asks for "
-                f"{who.describe()}. A ledger's promise cannot change: leave the unit out, or open another ledger."
+                f"{who.describe()}. A promise cannot change: leave the unit out, or open another ledger."
             )
         plan = cls(
             schema=known,
@@ -127,7 +127,9 @@ def _delta(delta: float | None, ledger: Ledger | None, mechanism: Mechanism, eps
         pure = mechanism.allotment(Budget(epsilon=epsilon, delta=1e-9))
         if isinstance(pure, Epsilon):
             return 0.0
-        raise SettingError("delta must be given (such as 1e-9, and well below 1/n), or a ledger that promises one.")
+        raise SettingError(
+            "delta must be given (such as 1e-9, and well below 1/n), or a ledger that promises one."
+        )
     return delta
 
 

@@ -220,7 +220,9 @@ def test_a_bad_argument_gets_a_clear_error_and_costs_nothing(opened, case):
 
 
 def test_a_schema_of_astronomical_size_names_a_way_out(opened):
-    columns = "".join(f'\n[columns.x{i}]\nkind = "integer"\nlow = 0\nhigh = 999\nbins = 1000\n' for i in range(10))
+    columns = "".join(
+        f'\n[columns.x{i}]\nkind = "integer"\nlow = 0\nhigh = 999\nbins = 1000\n' for i in range(10)
+    )
     (opened / "huge.toml").write_text(columns)
 
     failed = sidelight(

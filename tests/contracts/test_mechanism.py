@@ -8,13 +8,21 @@ import pytest
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, SettingError
 from sidelight.journal import Journal
+from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.unit import Unit
 from sidelight.testing import SeededNoise
 
-MECHANISMS: list[Mechanism] = [MWEM(rounds=3), MWEM(rounds=2, accounting="pure")]
+MECHANISMS: list[Mechanism] = [
+    MWEM(rounds=3),
+    MWEM(rounds=2, accounting="pure"),
+    AIM(rounds_per_attribute=4),
+    JAM(rounds=5),
+    JAM(rounds=4, weighting="public-error", last_round="private", repeat_public=False),
+]
 UNITS = [Unit("replace"), Unit("add-or-remove"), Unit("replace", records=2)]
 
 
@@ -32,7 +40,9 @@ def public_for(mechanism, toy):
     if mechanism.public_data == "unused":
         return None
     rng = np.random.default_rng(2)
-    return Table.of_codes(toy.table.domain, np.stack([rng.integers(0, k, 300) for k in toy.table.domain.shape], axis=1))
+    return Table.of_codes(
+        toy.table.domain, np.stack([rng.integers(0, k, 300) for k in toy.table.domain.shape], axis=1)
+    )
 
 
 def run(mechanism, toy, **settings):

@@ -178,9 +178,11 @@ def test_an_old_copy_of_a_checkpoint_is_refused(toy, tmp_path):
     for _ in range(2):
         ledger.append(Gaussian.at(RHO, what="a", l2_squared=Fraction(2)), run=run)
 
-    with Journal.open(tmp_path, run=run, settings={}) as journal:
-        with pytest.raises(CheckpointError, match="old copy"):
-            Curator(toy.table, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, run=run, journal=journal)
+    with (
+        Journal.open(tmp_path, run=run, settings={}) as journal,
+        pytest.raises(CheckpointError, match="old copy"),
+    ):
+        Curator(toy.table, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, run=run, journal=journal)
 
 
 def test_a_closed_run_can_be_replayed_but_not_drawn_from_again(toy, tmp_path):

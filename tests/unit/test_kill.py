@@ -44,7 +44,9 @@ sl.release(table, schema=schema, epsilon=0.5, mechanism="mwem", workload="2-way"
 
 def prepare(folder):
     rng = np.random.default_rng(0)
-    np.save(folder / "codes.npy", np.stack([rng.integers(0, k, 500) for k in (3, 4, 5)], axis=1).astype(np.uint8))
+    np.save(
+        folder / "codes.npy", np.stack([rng.integers(0, k, 500) for k in (3, 4, 5)], axis=1).astype(np.uint8)
+    )
     SqlLedger.create(folder / "t.ledger", Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "t"))
 
 

@@ -33,7 +33,9 @@ app.add_typer(ledger.app, name="ledger")
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
+    ] = False,
 ) -> None:
     """Differentially private releases and synthetic tables, assisted by public data."""
     if version:

@@ -36,8 +36,12 @@ def demo(
     private, _, schema = survey()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    book = SqlLedger.create(out / "survey.ledger", Promise(Budget(epsilon=epsilon, delta=1e-9), schema.unit, "survey 2006"))
-    plan = Plan.of(schema=schema, epsilon=epsilon, delta=None, mechanism="mwem", workload="2-way", ledger=book)
+    book = SqlLedger.create(
+        out / "survey.ledger", Promise(Budget(epsilon=epsilon, delta=1e-9), schema.unit, "survey 2006")
+    )
+    plan = Plan.of(
+        schema=schema, epsilon=epsilon, delta=None, mechanism="mwem", workload="2-way", ledger=book
+    )
     made = front_door.run(plan, private, ledger=book, progress=progress_of(not quiet))
     made.save(out / "release")
 
@@ -57,8 +61,8 @@ def demo(
         ["question", "answer", "exact", "released"],
         rows,
     )
-    talk(f"mean absolute error {error:.1f} people a cell. The release is in {out / 'release'}; its ledger in {out}.")
-    talk(f"try:  sidelight answer {out / 'release'} happy female     sidelight ledger show {out / 'survey.ledger'}")
+    talk(f"mean absolute error {error:.1f} people a cell. The release and its ledger are in {out}.")
+    talk(f"try:  sidelight answer {out / 'release'} happy female")
 
 
 def survey() -> tuple[Any, Any, Any]:

@@ -25,4 +25,6 @@ def evaluate(
     if as_json:
         tell_json({"private": True, **outcome.as_json()})
         return
-    tell_table("PRIVATE", ["metric", "value", "goal"], [[m.name, f"{v:.5g}", m.goal] for m, v in outcome.items()])
+    tell_table(
+        "PRIVATE", ["metric", "value", "goal"], [[m.name, f"{v:.5g}", m.goal] for m, v in outcome.items()]
+    )

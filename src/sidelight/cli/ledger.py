@@ -15,7 +15,9 @@ def open_(
     where: Where,
     epsilon: Annotated[float, typer.Option(help="ε promised for everything that will ever be released.")],
     delta: Annotated[float, typer.Option(help="δ promised; 0 for pure mechanisms only.")],
-    unit: Annotated[str, typer.Option(help="What one person can change: replace or add-or-remove.")] = "replace",
+    unit: Annotated[
+        str, typer.Option(help="What one person can change: replace or add-or-remove.")
+    ] = "replace",
     records: Annotated[int, typer.Option(help="How many records one person may have.")] = 1,
     name: Annotated[str | None, typer.Option(help="Name of the table; the file's name unless said.")] = None,
 ) -> None:
@@ -75,7 +77,9 @@ def show(
 @app.command(epilog="Example: sidelight ledger verify people.ledger --head 3f2a…")
 def verify(
     where: Where,
-    head: Annotated[str | None, typer.Option(help="A head noted earlier (on a release card) that must still be there.")] = None,
+    head: Annotated[
+        str | None, typer.Option(help="A head noted earlier (on a release card) that must still be there.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check every line's hash and every sum; fail if anything was changed."""
@@ -90,7 +94,9 @@ def verify(
 
 
 @app.command(epilog="Example: sidelight ledger close people.ledger RUN")
-def close(where: Where, run: Annotated[str, typer.Argument(help="A run that died, as `ledger show` names it.")]) -> None:
+def close(
+    where: Where, run: Annotated[str, typer.Argument(help="A run that died, as `ledger show` names it.")]
+) -> None:
     """Close a run that will never be resumed: what it did not spend goes back to the budget."""
     from sidelight.privacy.sql_ledger import open_ledger
 

@@ -14,7 +14,9 @@ def plan(
     delta: Annotated[float | None, typer.Option(help="δ; the ledger's own where one is given.")] = None,
     mechanism: Annotated[str, typer.Option(help="Which mechanism.")] = "mwem",
     workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
-    unit: Annotated[str | None, typer.Option(help="replace or add-or-remove; the schema's unless said.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="replace or add-or-remove; the schema's unless said.")
+    ] = None,
     public: Annotated[str | None, typer.Option(help="A public table, same schema.")] = None,
     ledger: Annotated[str | None, typer.Option(help="Whose remaining budget to compare with.")] = None,
     settings: Settings = None,
@@ -45,11 +47,11 @@ def describe(facts: dict[str, Any], private: Path | None = None) -> str:
     """The plan in sentences."""
     spent = "ρ = {rho_allotted:.5g}" if "rho_allotted" in facts else "ε = {epsilon_allotted:.5g}"
     lines = [
-        f"mechanism  {facts['mechanism']} on {facts['attributes']} attributes ({facts['domain_cells']:.3g} cells)",
+        f"mechanism  {facts['mechanism']}, {facts['attributes']} attributes, {facts['domain_cells']:.3g} cells",
         f"workload   {facts['queries']} queries",
         f"protects   {facts['unit']['relation']}, {facts['unit']['records']} record(s) a person",
         f"cost       ε = {facts['epsilon']:g} at δ = {facts['delta']:g}, " + spent.format(**facts),
-        f"measures   up to {facts['measurements']} times, noise σ = {facts['noise_stddev']:.4g} on every number",
+        f"measures   up to {facts['measurements']} times, σ = {facts['noise_stddev']:.4g} on each number",
         f"memory     model {_size(facts['model_bytes'])}, exact counts {_size(facts['counting_bytes'])}",
     ]
     if "affordable" in facts:

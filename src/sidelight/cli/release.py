@@ -12,7 +12,9 @@ from sidelight.errors import ReleaseError
 
 
 def release(
-    table: Annotated[str, typer.Argument(help="The private table: CSV, Parquet, a glob, or postgresql://…#table.")],
+    table: Annotated[
+        str, typer.Argument(help="The private table: CSV, Parquet, a glob, or postgresql://…#table.")
+    ],
     schema: SchemaFile,
     ledger: Annotated[str, typer.Option(help="Where this table's spending is kept: a file or database URL.")],
     epsilon: Annotated[float, typer.Option(help="What to spend, at the ledger's δ.")],
@@ -30,7 +32,7 @@ def release(
 ) -> None:
     """Spend privacy budget once; write a release that anyone may see.
 
-    Example: sidelight release people.csv --schema people.toml --ledger people.ledger --epsilon 0.5 --out people-release
+    Example: sidelight release people.csv --schema people.toml --ledger people.ledger --epsilon 0.5 --out out
 
     Interrupted, or out of disk? Repeat the same command: it resumes, and pays nothing twice.
     """
@@ -50,11 +52,11 @@ def release(
         tell_json(facts) if as_json else talk(describe(facts))
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ReleaseError(f"{out} already exists and is not empty; name a new folder with --out. Nothing was read.")
+        raise ReleaseError(
+            f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
+        )
     journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
-    made = front_door.run(
-        plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet)
-    )
+    made = front_door.run(plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet))
     made.save(out)
     if checkpoint is None:
         shutil.rmtree(journal, ignore_errors=True)
@@ -62,4 +64,4 @@ def release(
         tell_json({"out": str(out), "card": made.card})
     elif not quiet:
         talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card['epsilon_spent']:.4g} spent.")
-        talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}   or   sidelight sample {out} --seed 1 --to s.csv")
+        talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")

@@ -12,7 +12,9 @@ def sample(
     folder: ReleaseFolder,
     to: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
     seed: Annotated[int, typer.Option(help="Draws the same records again; recorded by you.")],
-    records: Annotated[int | None, typer.Option(min=1, help="How many; the release's total unless said.")] = None,
+    records: Annotated[
+        int | None, typer.Option(min=1, help="How many; the release's total unless said.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw a synthetic table; costs no privacy, however often it is done.

@@ -38,7 +38,9 @@ def check(
 
     misfits = Schema.read(schema).check(table)
     if as_json:
-        tell_json([{"column": m.column, "what": m.what, "problem": m.message, "fatal": m.is_fatal} for m in misfits])
+        tell_json(
+            [{"column": m.column, "what": m.what, "problem": m.message, "fatal": m.is_fatal} for m in misfits]
+        )
     else:
         for misfit in misfits:
             tell(f"{'problem' if misfit.is_fatal else 'remark'}: {misfit}")

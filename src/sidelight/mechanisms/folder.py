@@ -1,9 +1,9 @@
 """A release on disk: plain files, a version, and no pickle.
 
-    release.json            format, card, events, queries, shapes, and a checksum for each other file
-    schema.toml             how codes become values again
-    measurements.parquet    measurement, answer
-    model.<name>.parquet    one column of numbers per array of the model
+release.json            format, card, events, queries, shapes, and a checksum for each other file
+schema.toml             how codes become values again
+measurements.parquet    measurement, answer
+model.<name>.parquet    one column of numbers per array of the model
 """
 
 import hashlib
@@ -99,7 +99,9 @@ def _about(folder: Path) -> dict[str, Any]:
         )
     missing = {"domain", "model", "measurements", "events", "card", "kind", "checksums"} - about.keys()
     if missing:
-        raise ReleaseError(f"{path} is incomplete: {', '.join(sorted(missing))} missing. Get the release again.")
+        raise ReleaseError(
+            f"{path} is incomplete: {', '.join(sorted(missing))} missing. Get the release again."
+        )
     return about
 
 

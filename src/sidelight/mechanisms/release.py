@@ -93,6 +93,11 @@ class Release:
 
         return load(Path(folder))
 
+    def _repr_html_(self) -> str:
+        from sidelight.mechanisms.notebook import release_html
+
+        return release_html(self)
+
     def _values(self, attr: str, codes: Any) -> Any:
         if self.schema is None:
             return codes

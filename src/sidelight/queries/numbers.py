@@ -73,11 +73,15 @@ class Batch:
             rows = [member.transpose(np.ones(1), counts.shape).reshape(-1) for member in self.members]
             self.__dict__["_matrix"] = np.stack(rows)
         matrix: Array = self.__dict__["_matrix"]
-        return matrix @ counts.reshape(-1)
+        weighed: Array = matrix @ counts.reshape(-1)
+        return weighed
 
     def transpose(self, answer: NDArray[Any], shape: tuple[int, ...]) -> Array:
-        parts = [member.transpose(np.atleast_1d(a), shape) for member, a in zip(self.members, answer, strict=True)]
-        return np.sum(parts, axis=0, dtype=np.float64)
+        parts = [
+            member.transpose(np.atleast_1d(a), shape) for member, a in zip(self.members, answer, strict=True)
+        ]
+        together: Array = np.sum(parts, axis=0, dtype=np.float64)
+        return together
 
     def l1(self, unit: Unit) -> Fraction:
         # PRIVACY: every member may move at once, so measuring all of them costs the sum.

@@ -195,7 +195,7 @@ class Range(_Scalar):
         return {"query": "range", "bounds": [list(bound) for bound in self.bounds]}
 
 
-def Prefix(attr: str, high: int) -> Range:  # noqa: N802  # reads as a kind of query beside Range
+def Prefix(attr: str, high: int) -> Range:  # reads as a kind of query beside Range
     """How many records have a code of at most ``high``: a range from the first value."""
     return Range(((attr, 0, high),))
 
@@ -247,7 +247,9 @@ class Linear(_Scalar):
         _distinct(self.attrs)
         expected = domain.project(self.attrs).shape
         if self.shape != expected:
-            raise WorkloadError(f"a linear query on {self.describe()} has shape {self.shape}, not {expected}.")
+            raise WorkloadError(
+                f"a linear query on {self.describe()} has shape {self.shape}, not {expected}."
+            )
 
     def describe(self) -> str:
         return f"linear({' × '.join(self.attrs)})"

@@ -59,7 +59,9 @@ class Workload(Sequence[Query]):
         """All marginals of that many attributes, without those above ``max_cells``."""
         _check.positive_integer(degree=degree)
         if degree > len(domain):
-            raise WorkloadError(f"a {degree}-way marginal needs {degree} attributes; there are {len(domain)}.")
+            raise WorkloadError(
+                f"a {degree}-way marginal needs {degree} attributes; there are {len(domain)}."
+            )
         chosen = [
             attrs
             for attrs in itertools.combinations(domain.attrs, degree)
@@ -74,7 +76,9 @@ class Workload(Sequence[Query]):
         """So many of the marginals of a degree, drawn without replacement (spec 1.4)."""
         _check.positive_integer(degree=degree, number=number)
         if degree > len(domain):
-            raise WorkloadError(f"a {degree}-way marginal needs {degree} attributes; there are {len(domain)}.")
+            raise WorkloadError(
+                f"a {degree}-way marginal needs {degree} attributes; there are {len(domain)}."
+            )
         there_are = math.comb(len(domain), degree)
         drawn = np.random.default_rng(seed).permutation(there_are)[: min(number, there_are)]
         wanted = set(drawn.tolist())
@@ -108,7 +112,9 @@ class Workload(Sequence[Query]):
         for _ in range(number):
             # Both ends uniform, then ordered: what "random ranges" means in Hardt et al. section 4.1.
             ends_drawn = [sorted(rng.integers(0, size, 2).tolist()) for size in sizes]
-            boxes.append(Range(tuple((a, low, high) for a, (low, high) in zip(names, ends_drawn, strict=True))))
+            boxes.append(
+                Range(tuple((a, low, high) for a, (low, high) in zip(names, ends_drawn, strict=True)))
+            )
         return cls(boxes)
 
     @classmethod
@@ -155,7 +161,7 @@ class Workload(Sequence[Query]):
         if not path.is_file():
             raise WorkloadError(
                 f"workload {str(path)!r} is neither a name ('3-way', 'cuboids') nor a file. "
-                "A file is JSON such as [{\"attrs\": [\"age\", \"sex\"], \"weight\": 2}]."
+                'A file is JSON such as [{"attrs": ["age", "sex"], "weight": 2}].'
             )
         try:
             items = json.loads(path.read_text(encoding="utf-8"))
@@ -164,7 +170,7 @@ class Workload(Sequence[Query]):
         except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError) as error:
             raise WorkloadError(
                 f"{path} is not a workload: it must be a JSON list such as "
-                "[{\"attrs\": [\"age\", \"sex\"], \"weight\": 2}]."
+                '[{"attrs": ["age", "sex"], "weight": 2}].'
             ) from error
 
     def write(self, path: Path) -> None:

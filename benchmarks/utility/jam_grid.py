@@ -1,0 +1,140 @@
+"""JAM's Figures 1–3 on its own splits: AIM, JAM, PMW-Pub and the raw public table, ε from 0.03 to 10.
+
+    python benchmarks/utility/jam_grid.py                       every cell of the 5 MB grid, seed 0
+    python benchmarks/utility/jam_grid.py --seeds 3 --data adult025 titanic fire
+    python benchmarks/utility/jam_grid.py --limit 80 --data adult025 titanic --epsilons 0.1 1 10
+
+A cell that is in the results already is never repeated. Workload error is JAM's eq. 1 over all
+3-way marginals, of the model itself and of n sampled records.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from experiment import RESULTS, curator_of, data_folder
+from resumable import run_cells
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.evaluate.marginals import workload_error
+from sidelight.mechanisms.aim import AIM
+from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.jam import JAM
+from sidelight.mechanisms.pmw_pub import PMWPub
+from sidelight.privacy.budget import Budget
+from sidelight.queries.workload import Workload
+
+DATA = {
+    **{f"adult{share}": ("jam_adult", f"pub{share}") for share in ("025", "050", "075", "100")},
+    **{name: (f"jam_{name}", "pub") for name in ("titanic", "salary", "fire", "taxi")},
+}
+EPSILONS = (0.03, 0.1, 0.31, 1.0, 3.16, 10.0)
+DELTA = 1e-9
+
+
+def load(name: str) -> tuple[Table, Table]:
+    """Private and public table of one of JAM's splits."""
+    import pyarrow.parquet as pq
+
+    stem, public = DATA[name]
+    sizes = json.loads((data_folder() / f"{stem}.domain.json").read_text(encoding="utf-8"))
+    tables = []
+    for part in ("priv", public):
+        found = pq.read_table(data_folder() / f"{stem}.{part}.parquet")
+        codes = [found[attr].to_numpy() for attr in sizes]
+        tables.append(Table.of_codes(Domain.of(sizes), np.stack(codes, axis=1)))
+    return tables[0], tables[1]
+
+
+def mechanisms(limit: float) -> dict[str, Mechanism]:
+    """The rivals, all at one size limit."""
+    return {
+        "aim": AIM(max_model_mb=limit, oversized="skip"),
+        "jam": JAM(max_model_mb=limit, oversized="skip"),
+        "pmw-pub": PMWPub(),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--mechanisms", nargs="+", default=["aim", "jam", "public"])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=5.0, help="model size limit in MB")
+    asked = parser.parse_args()
+
+    run_cells(RESULTS / "jam_grid.csv", cells(asked), measure)
+
+
+def cells(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """What was asked for; all of one seed before the next."""
+    for seed in range(asked.seeds):
+        for name in asked.data:
+            for label in asked.mechanisms:
+                # The raw public table knows no ε, no seed and no limit; AIM sees no public data.
+                is_public = label == "public"
+                limit = 0.0 if label in ("public", "pmw-pub") else asked.limit
+                shown = "adult" if label == "aim" and name.startswith("adult") else name
+                for epsilon in [0.0] if is_public else asked.epsilons:
+                    yield {
+                        "data": shown, "mechanism": label, "limit_mb": limit, "epsilon": epsilon,
+                        "seed": 0 if is_public else seed,
+                    }  # fmt: skip
+
+
+def measure(data: str, mechanism: str, limit_mb: float, epsilon: float, seed: int) -> dict[str, float]:
+    """One cell: errors of the model and of sampled records, and the seconds of the run alone."""
+    private, public = load("adult025" if data == "adult" else data)
+    workload = Workload.marginals(private.domain, degree=3)
+    n = private.records
+    if mechanism == "public":
+        scaled = _Scaled(public, n / public.records)
+        return {
+            "error": workload_error(private, scaled, workload, total=n),
+            "sampled_error": np.nan,
+            "run_seconds": 0.0,
+        }
+    recipe = mechanisms(limit_mb)[mechanism]
+    curator = curator_of(private, Budget(epsilon=epsilon, delta=DELTA).rho(), seed=seed)
+    began = time.perf_counter()
+    release = recipe.run(curator, workload, public=None if recipe.public_data == "unused" else public)
+    seconds = time.perf_counter() - began
+    model = _Answers(release.model, workload)
+    return {
+        "error": workload_error(private, model, workload, total=n),
+        "sampled_error": workload_error(private, release.model.sample(n, seed=seed), workload, total=n),
+        "run_seconds": seconds,
+    }
+
+
+class _Scaled:
+    def __init__(self, table: Table, factor: float) -> None:
+        self._table, self._factor = table, factor
+
+    def count(self, attrs: tuple[str, ...]) -> np.ndarray:
+        return self._table.count(attrs) * self._factor
+
+
+class _Answers:
+    """A model's answers to a workload, all asked in one pass."""
+
+    def __init__(self, model: object, workload: Workload) -> None:
+        many = getattr(model, "count_many", None)
+        answers = many(list(workload.supports)) if many else [model.count(a) for a in workload.supports]
+        self._answers = dict(zip(workload.supports, answers, strict=True))
+
+    def count(self, attrs: tuple[str, ...]) -> np.ndarray:
+        return self._answers[attrs]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Groups from a file: an ε for all, a column of ε, or a column of groups with an ε each."""
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sidelight.cli._shared import talk, tell, tell_json
+from sidelight.errors import DataError, SettingError
+from sidelight.statistics.answer import MixedAnswer
+from sidelight.statistics.group import Group
+
+TableFile = Annotated[Path, typer.Argument(help="The table: CSV or Parquet, one record a person.")]
+Value = Annotated[str, typer.Option(help="The column of numbers.")]
+Bounds = Annotated[
+    tuple[float, float],
+    typer.Option(help="Public bounds of a value, LOW HIGH; what lies outside is clamped."),
+]
+EveryEpsilon = Annotated[float | None, typer.Option("--epsilon", help="ε of every person in the table.")]
+EpsilonColumn = Annotated[
+    str | None, typer.Option(help="A public column with each person's own ε; 'inf' for a public person.")
+]
+GroupColumn = Annotated[str | None, typer.Option(help="A public column that names each person's group.")]
+GroupNeeds = Annotated[
+    list[str] | None,
+    typer.Option("--group", help="A group's ε, such as patients=0.1 or staff=public. May be repeated."),
+]
+PublicFile = Annotated[Path | None, typer.Option("--public", help="A public table with the same column.")]
+LedgerPlace = Annotated[
+    str | None, typer.Option("--ledger", help="Where spending is kept: file or database URL.")
+]
+UnitName = Annotated[
+    str | None, typer.Option("--unit", help="replace, or add-or-remove; the ledger's unless said.")
+]
+Accounting = Annotated[str, typer.Option(help="pure (Laplace noise), or zcdp (Gaussian) with --delta.")]
+Delta = Annotated[float | None, typer.Option(help="δ of every group, under zcdp.")]
+BiasOption = Annotated[
+    str | None, typer.Option("--bias", help="Of public groups: a bound on it, or 'measure'.")
+]
+Confidence = Annotated[float, typer.Option(help="Of the interval, such as 0.95.")]
+SvgFile = Annotated[
+    Path | None, typer.Option("--svg", help="Also draw weights and intervals into this file.")
+]
+
+
+def read_groups(
+    table: Path,
+    value: str,
+    *,
+    epsilon: float | None,
+    epsilon_column: str | None,
+    group_column: str | None,
+    needs: list[str] | None,
+    public: Path | None,
+) -> list[Group]:
+    """The groups that the options describe, in a fixed order; nothing is charged yet."""
+    ways = [epsilon is not None, epsilon_column is not None, group_column is not None]
+    if sum(ways) != 1:
+        raise SettingError(
+            "say who needs what in one way: --epsilon, --epsilon-column, or --group-column with --group."
+        )
+    from sidelight.statistics.columns import numbers, read_columns
+
+    by = epsilon_column or group_column
+    columns = read_columns(table, [value] if by is None else [value, by])
+    values = numbers(columns[value], value)
+    groups: list[Group] = []
+    if epsilon is not None:
+        groups = [Group(values, epsilon=epsilon, name="private")]
+    elif epsilon_column is not None:
+        own = numbers(columns[epsilon_column], epsilon_column)
+        for level in sorted(set(own.tolist())):
+            part = values[own == level]
+            if math.isinf(level) and level > 0:
+                groups.append(Group(part, public=True, name="public people"))
+            else:
+                groups.append(Group(part, epsilon=level, name=f"ε = {level:g}"))
+    else:
+        assert group_column is not None
+        labels = columns[group_column].astype(str)
+        asked = _needs(needs)
+        if set(labels.tolist()) - asked.keys():
+            raise DataError(
+                f"column {group_column!r} holds groups that no --group names. Nothing was charged."
+            )
+        for name, need in asked.items():
+            part = values[labels == name]
+            groups.append(
+                Group(part, public=True, name=name) if need is None else Group(part, epsilon=need, name=name)
+            )
+    if public is not None:
+        shown = numbers(read_columns(public, [value])[value], value)
+        groups.append(Group(shown, public=True, name="public"))
+    return groups
+
+
+def parse_bias(text: str | None) -> Any:
+    """A number, 'measure' or nothing."""
+    if text is None or text == "measure":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"--bias must be a number or 'measure'; got {text!r}.") from None
+
+
+def remark_on(ledger: str | None, groups: list[Group]) -> None:
+    """Say so where spending is kept nowhere."""
+    if ledger is None and any(not group.is_public for group in groups):
+        talk("no --ledger: nobody will remember what this spent. See `sidelight ledger open --help`.")
+
+
+def show(answer: MixedAnswer, title: str, *, svg: Path | None, as_json: bool) -> None:
+    """Print a mixed estimate, and draw it."""
+    from sidelight.statistics.picture import svg_picture, text_picture
+
+    if svg is not None:
+        svg.write_text(svg_picture(answer, title=title), encoding="utf-8")
+        talk(f"wrote {svg}.")
+    if as_json:
+        tell_json(answer.as_json())
+        return
+    low, high = answer.interval
+    share = answer.card.get("confidence", 0.95)
+    tell(f"{title}: {answer.estimate:.6g}  (standard error {answer.standard_error:.3g})")
+    tell(f"{share:.0%} interval: {low:.6g} to {high:.6g}")
+    tell("")
+    tell(text_picture(answer))
+
+
+def _needs(given: list[str] | None) -> dict[str, float | None]:
+    """``patients=0.1`` to an ε, ``staff=public`` to None."""
+    needs: dict[str, float | None] = {}
+    for item in given or []:
+        name, equals, text = item.rpartition("=")
+        try:
+            needs[name] = None if text == "public" else float(text)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise SettingError(f"--group must look like name=0.1 or name=public; got {item!r}.")
+    if not needs:
+        raise SettingError("--group-column needs a --group for each of its groups.")
+    return needs

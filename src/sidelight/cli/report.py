@@ -1,0 +1,34 @@
+"""``sidelight report``: one HTML file about a release, to read, print and pass on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidelight.cli._shared import Json, ReleaseFolder, talk, tell_json
+
+
+def report(
+    folder: ReleaseFolder,
+    to: Annotated[Path, typer.Option(help="File to write.")] = Path("report.html"),
+    against: Annotated[
+        str | None, typer.Option(help="The private table; the report is then PRIVATE, and named so.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a report that opens offline. It reads the release alone, and costs no privacy.
+
+    Example: sidelight report people-release --to people.html
+
+    With --against the private table, it also compares with exact counts: keep that one to yourself.
+    """
+    from sidelight.report.report import write_report
+
+    written = write_report(folder, to, against=against)
+    size = written.stat().st_size
+    if against is not None:
+        talk("PRIVATE: this report holds exact counts; do not publish it.")
+    if as_json:
+        tell_json({"to": str(written), "bytes": size})
+    else:
+        talk(f"wrote {written} ({size / 1000:,.0f} kB).")

@@ -1,0 +1,77 @@
+"""What a mechanism is: settings that can be checked, an outlook before, a loop that runs."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+from sidelight.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.errors import SettingError
+from sidelight.mechanisms.release import Release
+from sidelight.privacy.budget import Budget, Cost
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What a run will cost, hold and blur, told before anything is read."""
+
+    measurements: int
+    """How many marginals or queries will be measured, at most."""
+    stddev: float
+    """σ of the noise on each measured number."""
+    model_bytes: int
+    """Memory of the model, at most."""
+    counting_bytes: int
+    """Memory of the exact counts that the curator holds, at most."""
+    notes: tuple[str, ...] = ()
+    """What else a person should know."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A recipe: its fields are the recipe's numbers, ``run`` is the paper's loop.
+
+    A run is a function of what the curator answers, and of nothing else that is random: the
+    same answers give the same release, which is what makes a run resumable.
+    """
+
+    name: ClassVar[str]
+    public_data: ClassVar[Literal["unused", "optional", "needed"]]
+
+    @abstractmethod
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
+        """Spend what the curator was allotted; return what may be published."""
+
+    @abstractmethod
+    def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
+        """Noise and memory, from public information alone."""
+
+    def allotment(self, budget: Budget) -> Cost:
+        """What the promise allows this mechanism to spend: zCDP, unless it is a pure one."""
+        return budget.rho()
+
+    def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
+        """Refuse what cannot run, before anything is read or charged."""
+        if self.public_data == "needed" and public is None:
+            raise SettingError(
+                f"mechanism {self.name!r} starts from public data, and none was given. Give a public table "
+                "(public=…, --public), or choose a mechanism that needs none: mwem, aim."
+            )
+        if self.public_data == "unused" and public is not None:
+            raise SettingError(
+                f"mechanism {self.name!r} does not use public data, but a public table was given. "
+                "Leave it out, or choose a mechanism that uses it."
+            )
+
+    def settings(self) -> dict[str, Any]:
+        """Every field with its value, as plain values."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value

@@ -1,0 +1,74 @@
+"""Candidates of the graphical-model mechanisms: the downward closure, kept within a model size."""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Literal
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.errors import TooLargeError, WorkloadError
+from sidelight.estimate.cliques import BYTES_PER_CELL, SizeOracle
+from sidelight.privacy.budget import Cost, Rho
+from sidelight.privacy.event import Gaussian
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+
+Oversized = Literal["refuse", "skip"]
+
+
+def mib(cells: int) -> float:
+    """Size of that many cells in MiB, as the papers count model size."""
+    return cells * BYTES_PER_CELL / 2**20
+
+
+def marginal_stddev(cost: Cost, unit: Unit) -> float:
+    """σ of a marginal measured with Gaussian noise at this cost."""
+    assert isinstance(cost, Rho)
+    return Gaussian.at(cost, what="", l2_squared=Fraction(unit.l2_squared)).stddev
+
+
+def tractable(
+    domain: Domain, measured: Iterable[Attrs], wanted: Sequence[Attrs], *, limit_mb: float
+) -> list[Attrs]:
+    """Those that keep the model of all measured marginals within the limit.
+
+    A marginal inside a clique of the model costs nothing and always passes; if nothing else
+    does, the one-way marginals remain (spec 6.4, 9.4 J22).
+    """
+    # PRIVACY: sizes follow from the domain and from past selections, both public.
+    oracle = SizeOracle(domain, measured)
+    cells = oracle.cells_with_each(wanted)
+    kept = [
+        attrs
+        for attrs, size in zip(wanted, cells, strict=True)
+        if oracle.contains(attrs) or mib(size) <= limit_mb
+    ]
+    return kept or [attrs for attrs in wanted if len(attrs) == 1]
+
+
+def check_sizes(
+    domain: Domain, workload: Workload, *, limit_mb: float, oversized: Oversized, name: str
+) -> None:
+    """Refuse a workload that the model could never answer, before anything is charged."""
+    if not workload.only_marginals:
+        raise WorkloadError(
+            f"mechanism {name!r} takes whole marginals, but the workload holds other queries. "
+            "Ask for the marginals that they are computed from, or use mechanism='mwem'."
+        )
+    if not any(workload.supports):
+        raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+    if mib(max(domain.shape)) > limit_mb:
+        widest = domain.attrs[domain.shape.index(max(domain.shape))]
+        raise TooLargeError(
+            f"max_model_mb = {limit_mb:g} cannot hold even the one-way marginal of {widest!r} "
+            f"({mib(max(domain.shape)):.3g} MB). Raise max_model_mb, or give {widest!r} fewer values."
+        )
+    if oversized == "skip":
+        return
+    for attrs in workload.supports:
+        size = mib(domain.size(attrs))
+        if size > limit_mb:
+            raise TooLargeError(
+                f"the marginal {' × '.join(attrs)} of the workload needs {size:.3g} MB, above max_model_mb = "
+                f"{limit_mb:g}, so it could never be measured. Raise max_model_mb, coarsen its attributes, take "
+                "it out of the workload, or have it answered from smaller marginals (oversized='skip')."
+            )
