@@ -21,6 +21,9 @@ from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
 
+_LISTED = 2000
+"""At most so many marginals of the workload are named on a release card."""
+
 
 def release(
     private: Any,
@@ -137,7 +140,11 @@ def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: Nois
         "spent": str(spent),
         "epsilon_spent": float(spent) if pure else epsilon_of(float(spent), plan.budget.delta),
         "total": outcome.model.total,
-        "workload": {"queries": len(plan.workload), "marginals": len(plan.workload.supports)},
+        "workload": {
+            "queries": len(plan.workload),
+            "marginals": len(plan.workload.supports),
+            "supports": [list(attrs) for attrs in plan.workload.supports[:_LISTED]],
+        },
         "public": None if plan.public is None else {"records": plan.public.records},
         "events": [event.as_json() for event in outcome.events],
         "ledger": {"name": ledger.promise.name, "run": run_id, "head": ledger.head},

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sidelight.cli import answer, demo, evaluate, ledger, plan, release, sample, schema
+from sidelight.cli import answer, demo, evaluate, ledger, plan, release, report, sample, schema
 from sidelight.cli._shared import talk
 from sidelight.errors import SidelightError
 
@@ -27,6 +27,7 @@ app.command()(plan.plan)
 app.command()(release.release)
 app.command()(answer.answer)
 app.command()(sample.sample)
+app.command()(report.report)
 app.command()(evaluate.evaluate)
 app.add_typer(ledger.app, name="ledger")
 

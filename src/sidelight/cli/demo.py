@@ -32,6 +32,7 @@ def demo(
     from sidelight.privacy.promise import Promise
     from sidelight.privacy.sql_ledger import SqlLedger
     from sidelight.progress import progress_of
+    from sidelight.report.report import write_report
 
     private, _, schema = survey()
     shutil.rmtree(out, ignore_errors=True)
@@ -44,6 +45,7 @@ def demo(
     )
     made = front_door.run(plan, private, ledger=book, progress=progress_of(not quiet))
     made.save(out / "release")
+    report = write_report(made, out / "report.html")
 
     exact = Table.read(private, schema)
     rows: list[list[Any]] = []
@@ -54,15 +56,16 @@ def demo(
             rows.append([" × ".join(attrs), label, int(real), round(float(estimate), 1)])
     error = float(np.mean([abs(real - estimate) for _, _, real, estimate in rows]))
     if as_json:
-        tell_json({"out": str(out), "mean_absolute_error": error, "card": made.card})
+        tell_json({"out": str(out), "report": str(report), "mean_absolute_error": error, "card": made.card})
         return
     tell_table(
         f"{exact.records:,} people, ε = {epsilon:g}: exact (public already) and released counts",
         ["question", "answer", "exact", "released"],
         rows,
     )
-    talk(f"mean absolute error {error:.1f} people a cell. The release and its ledger are in {out}.")
-    talk(f"try:  sidelight answer {out / 'release'} happy female")
+    talk(f"mean absolute error {error:.1f} people a cell.")
+    talk(f"report: {report.resolve()}")
+    talk(f"try:    sidelight answer {out / 'release'} happy female")
 
 
 def survey() -> tuple[Any, Any, Any]:

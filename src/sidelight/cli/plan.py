@@ -1,6 +1,5 @@
 """``sidelight plan``: cost, memory and noise, before anything is read."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,11 +42,12 @@ def plan(
         tell(describe(facts))
 
 
-def describe(facts: dict[str, Any], private: Path | None = None) -> str:
+def describe(facts: dict[str, Any]) -> str:
     """The plan in sentences."""
     spent = "ρ = {rho_allotted:.5g}" if "rho_allotted" in facts else "ε = {epsilon_allotted:.5g}"
     lines = [
-        f"mechanism  {facts['mechanism']}, {facts['attributes']} attributes, {facts['domain_cells']:.3g} cells",
+        f"mechanism  {facts['mechanism']}",
+        f"domain     {facts['attributes']} attributes, {facts['domain_cells']:.3g} cells",
         f"workload   {facts['queries']} queries",
         f"protects   {facts['unit']['relation']}, {facts['unit']['records']} record(s) a person",
         f"cost       ε = {facts['epsilon']:g} at δ = {facts['delta']:g}, " + spent.format(**facts),

@@ -69,6 +69,6 @@ def check_sizes(
         if size > limit_mb:
             raise TooLargeError(
                 f"the marginal {' × '.join(attrs)} of the workload needs {size:.3g} MB, above max_model_mb = "
-                f"{limit_mb:g}, so it could never be measured. Raise max_model_mb, coarsen its attributes, take "
+                f"{limit_mb:g}: it could never be measured. Raise max_model_mb, coarsen its attributes, take "
                 "it out of the workload, or have it answered from smaller marginals (oversized='skip')."
             )

@@ -150,7 +150,7 @@ class JAM(Mechanism):
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(tau) for tau in closure),
             notes=(
-                "noise is that of the first round; each round that takes a public marginal lowers the next ones'",
+                "noise is that of the first round; a round that takes a public marginal lowers it",
             ),
         )
 

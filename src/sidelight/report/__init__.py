@@ -1,0 +1,1 @@
+"""REPORT: what people read about a release."""

@@ -1,0 +1,81 @@
+"""Exact comparisons for a PRIVATE report: the one file here that looks at a table.
+
+PRIVACY: all of this sees exact counts. What it returns may go on a page that says PRIVATE at its
+top and in its name, and nowhere else.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sidelight.data.domain import Attrs
+from sidelight.data.table import Table
+from sidelight.errors import DataError
+from sidelight.measure.combine import noise_stddev
+from sidelight.mechanisms.release import Release
+from sidelight.queries.query import Marginal
+from sidelight.report.pictures import OneWay
+from sidelight.report.words import joined
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one released marginal is from the exact one."""
+
+    name: str
+    cells: int
+    mean: float
+    """Mean |exact − released| of its cells, in records."""
+    largest: float
+    """The largest |exact − released|, in records."""
+    l1: float
+    """‖exact − released‖₁ / n: 0 for equal, 2 for disjoint."""
+    inside: float | None
+    """Share of cells whose 95% interval holds the exact count; None where nothing was measured."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """PRIVATE: the release beside the exact counts."""
+
+    records: int
+    gaps: tuple[Gap, ...]
+    """The largest L1 first."""
+    inside: float | None
+    """Share of all compared cells with an interval that holds the exact count."""
+
+    @property
+    def mean_l1(self) -> float:
+        """Mean of the marginals' L1 distances, over n."""
+        return float(np.mean([gap.l1 for gap in self.gaps])) if self.gaps else 0.0
+
+
+def compare(release: Release, table: Table, wanted: Iterable[Attrs], *, reach: float) -> Comparison:
+    """The gap on each of these marginals, and on every measured one."""
+    domain = release.model.domain
+    if table.domain.sizes != domain.sizes:
+        raise DataError(
+            "the table to compare with has other attributes than the release; read it with the release's "
+            "own schema."
+        )
+    measured = [
+        m.query.attrs for m in release.measurements if isinstance(m.query, Marginal) and m.query.attrs
+    ]
+    chosen = list(dict.fromkeys([*(domain.canonical(attrs) for attrs in (*wanted, *measured))]))
+    gaps, held, cells = [], 0.0, 0
+    for attrs, counts in zip(chosen, table.count_many(chosen), strict=True):
+        gap = np.abs(np.asarray(counts, dtype=np.float64) - release.count(attrs))
+        stddev = noise_stddev(release.measurements, attrs, domain)
+        inside = None if stddev is None else float((gap <= reach * stddev).mean())
+        if inside is not None:
+            held, cells = held + inside * gap.size, cells + gap.size
+        share = float(gap.sum()) / max(table.records, 1)
+        gaps.append(Gap(joined(attrs), gap.size, float(gap.mean()), float(gap.max()), share, inside))
+    gaps.sort(key=lambda gap: -gap.l1)
+    return Comparison(table.records, tuple(gaps), held / cells if cells else None)
+
+
+def with_exact(drawn: OneWay, table: Table) -> OneWay:
+    """The same picture with exact counts beside the released ones."""
+    return replace(drawn, exact=drawn.values.merge(table.count((drawn.values.attr,))))

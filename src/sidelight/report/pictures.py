@@ -1,0 +1,265 @@
+"""Which parts of a release are drawn, and the numbers behind each drawing.
+
+A page has room for some attributes, some pairs and some values. What does not fit is merged or
+counted, never dropped in silence: neighbouring bins are added up, rare labels become "others".
+"""
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.column import NumericColumn
+from sidelight.data.domain import Attrs
+from sidelight.estimate.model import Array
+from sidelight.measure.combine import noise_stddev
+from sidelight.mechanisms.release import Release
+from sidelight.queries.query import Marginal
+from sidelight.report.words import joined
+
+ONE_WAY = 24
+"""How many attributes are drawn."""
+TWO_WAY = 8
+"""How many pairs are drawn."""
+STRUCTURE = 24
+"""How many attributes the picture of the structure holds."""
+
+_LABELLED = 14
+"""How many bars can carry their own labels."""
+_COLUMNS = 60
+"""How many narrow columns fit side by side."""
+_SIDE = 16
+"""How many values one side of a heat map holds."""
+_PAIRS_TRIED = 120
+"""How many pairs are compared before the most informative are drawn."""
+_PAIR_CELLS = 1_000_000
+"""Pairs with more cells are not counted for a picture."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The values of one attribute as drawn: some codes may share a place."""
+
+    attr: str
+    labels: tuple[str, ...]
+    place: NDArray[np.int64]
+    """For each code, which label it is drawn under."""
+    is_ordered: bool
+    size: int
+    """How many codes there are."""
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether some places hold several codes."""
+        return len(self.labels) < self.size
+
+    @property
+    def rest(self) -> int | None:
+        """The place of "others", whose count would dwarf those of single labels; None where there is none."""
+        return len(self.labels) - 1 if self.is_merged and not self.is_ordered else None
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """How many codes each place holds."""
+        return np.bincount(self.place, minlength=len(self.labels))
+
+    def merge(self, counts: NDArray[np.generic], axis: int = 0) -> Array:
+        """Counts by code to counts by place."""
+        moved = np.moveaxis(np.asarray(counts, dtype=np.float64), axis, 0)
+        merged = np.zeros((len(self.labels), *moved.shape[1:]))
+        np.add.at(merged, self.place, moved)
+        return np.moveaxis(merged, 0, axis)
+
+
+@dataclass(frozen=True, eq=False)
+class OneWay:
+    """One attribute's released counts."""
+
+    values: Values
+    counts: Array
+    half: Array | None
+    """Half the 95% interval of each count, from noise alone; None where nothing measured it."""
+    stddev: float | None
+    """σ of one cell's count, before any merging."""
+    exact: Array | None = None
+    """PRIVATE, where a comparison was asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class TwoWay:
+    """A pair's released counts, rows by columns."""
+
+    down: Values
+    across: Values
+    counts: Array
+    stddev: float | None
+    information: float
+    """Mutual information of the two attributes in the model, in bits."""
+
+    @property
+    def name(self) -> str:
+        """The pair."""
+        return joined((self.down.attr, self.across.attr))
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Which attributes were measured together."""
+
+    attrs: Attrs
+    """Those that are drawn: the most connected first."""
+    edges: dict[tuple[str, str], int]
+    """How many measurements hold both attributes."""
+    measured: frozenset[str]
+    left_out: int
+    """How many attributes are not drawn."""
+
+
+def values_of(release: Release, attr: str, *, most: int | None = None) -> Values:
+    """An attribute's values; merged to at most ``most`` places, or to what one chart holds."""
+    labels, ordered = _labels(release, attr)
+    size = len(labels)
+    limit = most if most is not None else (_COLUMNS if ordered else _LABELLED)
+    if size <= limit:
+        return Values(attr, labels, np.arange(size), bool(ordered), size)
+    if ordered:
+        return _neighbours(attr, labels, ordered, limit)
+    return _most_frequent(attr, labels, release.count(attr), limit)
+
+
+def one_way(release: Release, attr: str, *, reach: float) -> OneWay:
+    """The released counts of one attribute, with the noise they carry."""
+    values = values_of(release, attr)
+    stddev = noise_stddev(release.measurements, (attr,), release.model.domain)
+    half = None if stddev is None else reach * stddev * np.sqrt(values.codes)
+    return OneWay(values, values.merge(release.count(attr)), half, stddev)
+
+
+def attributes_drawn(release: Release) -> Attrs:
+    """The attributes with a picture of their own: measured ones first, all in the schema's order."""
+    attrs = release.model.domain.attrs
+    if len(attrs) <= ONE_WAY:
+        return attrs
+    measured = {attr for marginal in _marginals(release) for attr in marginal}
+    ranked = sorted(attrs, key=lambda attr: attr not in measured)
+    chosen = set(ranked[:ONE_WAY])
+    return tuple(attr for attr in attrs if attr in chosen)
+
+
+def two_way(release: Release) -> list[TwoWay]:
+    """The most informative pairs, measured ones before those that the model alone tells of."""
+    domain = release.model.domain
+    small = [pair for pair in _pairs_measured(release) if domain.size(pair) <= _PAIR_CELLS]
+    drawn = _most_informative(release, small[:_PAIRS_TRIED], TWO_WAY, least=1e-6)
+    if len(drawn) < TWO_WAY:
+        known = set(small)
+        others = (pair for pair in itertools.combinations(domain.attrs[:ONE_WAY], 2) if pair not in known)
+        fitting = [pair for pair in others if domain.size(pair) <= _PAIR_CELLS]
+        drawn += _most_informative(release, fitting[:_PAIRS_TRIED], TWO_WAY - len(drawn), least=0.005)
+    return [_pair(release, pair, information) for pair, information in drawn]
+
+
+def structure(release: Release) -> Structure:
+    """Attributes joined by what was measured."""
+    edges: dict[tuple[str, str], int] = {}
+    degree: dict[str, int] = {}
+    domain = release.model.domain
+    for measurement in release.measurements:
+        attrs = domain.canonical(measurement.query.attrs)
+        for attr in attrs:
+            degree[attr] = degree.get(attr, 0) + len(attrs)
+        for pair in itertools.combinations(attrs, 2):
+            edges[pair] = edges.get(pair, 0) + 1
+    ranked = sorted(domain.attrs, key=lambda attr: -degree.get(attr, 0))
+    drawn = set(ranked[:STRUCTURE])
+    return Structure(
+        attrs=tuple(attr for attr in domain.attrs if attr in drawn),
+        edges={pair: times for pair, times in edges.items() if drawn.issuperset(pair)},
+        measured=frozenset(degree),
+        left_out=len(domain) - len(drawn),
+    )
+
+
+def _marginals(release: Release) -> list[Attrs]:
+    return [m.query.attrs for m in release.measurements if isinstance(m.query, Marginal)]
+
+
+def _pairs_measured(release: Release) -> list[Attrs]:
+    """Pairs inside measured marginals; those measured by themselves first."""
+    canonical = release.model.domain.canonical
+    found = sorted(
+        ((len(attrs), canonical(attrs)) for attrs in _marginals(release)), key=lambda item: item[0]
+    )
+    pairs = (pair for _, attrs in found for pair in itertools.combinations(attrs, 2))
+    return list(dict.fromkeys(pairs))
+
+
+def _most_informative(
+    release: Release, pairs: Iterable[Attrs], most: int, *, least: float
+) -> list[tuple[Attrs, float]]:
+    scored = [(pair, mutual_information(release.count(pair))) for pair in pairs]
+    kept = [item for item in scored if item[1] >= least]
+    return sorted(kept, key=lambda item: -item[1])[:most]
+
+
+def mutual_information(counts: Array) -> float:
+    """Σ p(x, y) log₂ p(x, y) / (p(x) p(y)), in bits; 0 where the two are independent.
+
+    >>> mutual_information(np.array([[5.0, 0.0], [0.0, 5.0]]))
+    1.0
+    """
+    joint = np.clip(counts, 0.0, None)
+    joint = joint / (joint.sum() or 1.0)
+    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    held = joint > 0
+    return max(0.0, float((joint[held] * np.log2(joint[held] / apart[held])).sum()))
+
+
+def _pair(release: Release, pair: Attrs, information: float) -> TwoWay:
+    one, other = (values_of(release, attr, most=_SIDE) for attr in pair)
+    # The side with fewer values goes across, where labels have less room.
+    down, across = (one, other) if len(one.labels) >= len(other.labels) else (other, one)
+    counts = across.merge(down.merge(release.count((down.attr, across.attr))), axis=1)
+    stddev = noise_stddev(release.measurements, pair, release.model.domain)
+    return TwoWay(down, across, counts, stddev, information)
+
+
+def _labels(release: Release, attr: str) -> tuple[tuple[str, ...], int]:
+    """A label for each code, and how many of the first codes stand in an order of size."""
+    size = release.model.domain.sizes[attr]
+    if release.schema is None:
+        return tuple(str(code) for code in range(size)), size
+    column = release.schema.column(attr)
+    labels = tuple(str(label) for label in column.code_labels())
+    return labels, column.declared if isinstance(column, NumericColumn) else 0
+
+
+def _neighbours(attr: str, labels: tuple[str, ...], ordered: int, limit: int) -> Values:
+    """Neighbouring codes share a place; "other" and "missing" keep their own."""
+    special = len(labels) - ordered
+    together = math.ceil(ordered / max(1, limit - special))
+    places = math.ceil(ordered / together)
+    firsts = [index * together for index in range(places)]
+    lasts = [min(first + together, ordered) - 1 for first in firsts]
+    named = [
+        labels[first] if first == last else f"{labels[first]} … {labels[last]}"
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
+    place = np.concatenate([np.arange(ordered) // together, places + np.arange(special)])
+    return Values(
+        attr, (*named, *labels[ordered:]), place.astype(np.int64), is_ordered=True, size=len(labels)
+    )
+
+
+def _most_frequent(attr: str, labels: tuple[str, ...], counts: Array, limit: int) -> Values:
+    """The labels with the largest released counts keep their place; the rest share one."""
+    kept = np.sort(np.argsort(-counts, kind="stable")[: limit - 1])
+    place = np.full(len(labels), limit - 1, dtype=np.int64)
+    place[kept] = np.arange(limit - 1)
+    named = [labels[code] for code in kept.tolist()]
+    return Values(
+        attr, (*named, f"{len(labels) - limit + 1:,} others"), place, is_ordered=False, size=len(labels)
+    )

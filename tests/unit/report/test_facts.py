@@ -1,0 +1,145 @@
+"""The facts behind the page: sums that agree, noise that is right, and what was not measured."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sidelight.data.domain import Domain
+from sidelight.estimate.histogram import Histogram
+from sidelight.measure.measurement import Measurement
+from sidelight.mechanisms.release import Release
+from sidelight.privacy.budget import Budget, Epsilon, Rho
+from sidelight.privacy.event import Gaussian, Laplace
+from sidelight.queries.query import Cell, Marginal
+from sidelight.report.facts import collect, expected_errors, reach_of
+from sidelight.report.provenance import provenance, public_part
+
+
+@pytest.fixture
+def small() -> Release:
+    """Two of three attributes measured as a pair, with σ = 10; the model is uniform."""
+    domain = Domain.of({"a": 2, "b": 3, "c": 4})
+    event = Gaussian(what="a × b", cost=Rho(Fraction(1, 100)), variance=Fraction(100), l2_squared=Fraction(2))
+    measured = Measurement(Marginal(("a", "b")), np.full(6, 110.0), 10.0)
+    return Release(Histogram.uniform(domain, total=600.0), (measured,), (event,))
+
+
+def test_shares_and_what_is_left_add_up_to_what_the_promise_holds(released):
+    facts = collect(released)
+
+    spent = sum(spending.share for spending in facts.spendings)
+    assert spent + facts.unspent == pytest.approx(1, abs=1e-12)
+    assert facts.spent == sum(event.cost.value for event in released.events)
+    assert facts.times("select") == facts.times("measure") == 4
+    assert spent == pytest.approx(float(facts.spent / Budget(epsilon=1.0, delta=1e-6).rho().value))
+
+
+def test_a_release_that_spent_half_of_its_promise_says_so(released):
+    half = tuple(released.events[: len(released.events) // 2])
+    spent = sum((event.cost.value for event in half), start=Fraction(0))
+    card = released.card | {"spent": str(spent), "events": [event.as_json() for event in half]}
+
+    facts = collect(replace(released, events=half, card=card))
+
+    assert facts.unspent == pytest.approx(0.5, abs=1e-6)
+
+
+def test_the_total_that_is_measured_under_add_or_remove_is_a_step_of_its_own(toy):
+    from sidelight.mechanisms.mwem import MWEM
+    from sidelight.privacy.unit import Unit
+
+    curator, _ = toy.curator(unit=Unit("add-or-remove"))
+    facts = collect(MWEM(rounds=2).run(curator, toy.workload))
+
+    assert [spending.step for spending in facts.spendings] == [
+        "total",
+        "select",
+        "measure",
+        "select",
+        "measure",
+    ]
+
+
+def test_the_misfit_is_the_distance_of_model_and_measurement_in_noise(small):
+    (measured,) = collect(small).measured
+
+    assert measured.misfit == pytest.approx(1.0)  # the model says 100, the measurement 110, and σ is 10
+
+
+def test_single_queries_are_not_called_a_marginal(small):
+    cells = tuple(Measurement(Cell(("a", "c"), (0, code)), np.array([75.0]), 5.0) for code in range(3))
+
+    measured = collect(replace(small, measurements=cells)).measured
+
+    assert [(group.name, group.numbers, group.whole) for group in measured] == [("a × c", 3, False)]
+
+
+def test_the_expected_error_of_a_measured_marginal_is_that_of_its_noise(small):
+    errors = expected_errors(small)
+
+    by_name = {expected.name: expected for expected in errors.known}
+    assert set(by_name) == {"a × b", "a", "b"}
+    assert by_name["a × b"].stddev == pytest.approx(10)
+    assert by_name["a"].stddev == pytest.approx(10 * math.sqrt(3))
+    assert by_name["a × b"].error == pytest.approx(math.sqrt(2 / math.pi) * 10 * 6 / 600)
+    assert errors.unmeasured == (("c",), ("a", "c"), ("b", "c"))
+
+
+def test_the_workload_on_the_card_decides_which_errors_are_listed(small):
+    errors = expected_errors(replace(small, card={"workload": {"supports": [["b"], ["b", "c"]]}}))
+
+    assert [expected.name for expected in errors.known] == ["b"]
+    assert errors.unmeasured == (("b", "c"),)
+    assert errors.about == "the workload's marginals"
+
+
+def test_an_interval_of_laplace_noise_is_wider_in_its_own_stddev():
+    paid = Laplace.at(Epsilon(1), what="a", l1=Fraction(2))
+
+    reach = reach_of([paid])
+
+    # P(|Laplace| > t) = exp(−t/b), with σ = √2 b.
+    assert math.exp(-reach * math.sqrt(2)) == pytest.approx(0.05)
+    assert reach > reach_of([]) == 1.96
+
+
+@pytest.mark.parametrize(
+    ("public_error", "expected"),
+    [
+        (0.25, [("all that was measured", "0.25")]),
+        ({"a × b": 0.5, "c": 0.125}, [("a × b", "0.5"), ("c", "0.125")]),
+        ([{"attrs": ["a", "b"], "error": 0.5}], [("a × b", "0.5")]),
+        (None, []),
+        ("no idea", []),
+    ],
+)
+def test_how_far_public_and_private_disagreed_is_read_from_the_card(small, public_error, expected):
+    part = public_part(replace(small, card={"public": {"records": 7}, "public_error": public_error}))
+
+    assert part is not None
+    assert [(found.name, found.error) for found in part.disagreements] == expected
+    assert part.records == 7
+    assert part.unmeasured == ("c",)
+
+
+def test_a_release_without_public_data_has_no_public_part(small):
+    assert public_part(small) is None
+
+
+def test_the_citation_names_the_paper_of_the_mechanism_and_the_command_its_plan(released):
+    origin = provenance(released, "survey")
+
+    assert origin.papers == ("Hardt, Ligett, McSherry (2012), arXiv:1012.4763",)
+    assert "mechanism mwem" in origin.citation
+    assert "--mechanism mwem" in origin.command
+    assert "--epsilon 1 " in origin.command
+    assert dict(origin.ledger)["head"] == released.card["ledger"]["head"]
+
+
+def test_a_mechanism_that_is_not_known_here_has_no_paper(released):
+    card = released.card | {"mechanism": "from the future"}
+
+    assert provenance(replace(released, card=card), "survey").papers == ()

@@ -1,0 +1,282 @@
+"""The page: what it says, what it must never say, and how large it may be."""
+
+import itertools
+import json
+import re
+from fractions import Fraction
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from sidelight.data.table import Table
+from sidelight.errors import DataError, InputError, ReleaseError, SettingError
+from sidelight.mechanisms.release import Release
+from sidelight.report.report import MOST_BYTES, render, write_report
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+class Page(HTMLParser):
+    """What a browser would find: tags with their attributes, ids, text, and whether all tags close."""
+
+    VOID = frozenset({"meta", "link", "br", "rect", "path", "line", "circle"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.text = [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.text += data
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def text(released):
+    return render(released)
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+def test_the_page_is_well_formed_and_its_ids_are_unique(page):
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+
+    assert page.open == []
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_reaches_for_nothing_outside_itself(text, page):
+    assert not re.search(r"https?:|//[a-z]|url\(|@import|@font-face", text, flags=re.IGNORECASE)
+    assert not page.all("script")
+    assert {attrs["href"] for attrs in page.all("link")} == {"data:,"}
+    assert all(attrs["href"].startswith("#") for attrs in page.all("a"))
+    (policy,) = (attrs for attrs in page.all("meta") if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert policy["content"].startswith("default-src 'none'")
+
+
+def test_labels_and_names_are_shown_as_text_and_never_as_markup(text, page):
+    assert HOSTILE not in text
+    assert "<b>" not in text
+    assert HOSTILE in page.text
+    assert "<b>色</b>" in page.text
+    for label in ("красный", "أخضر", "&amp;"):
+        assert label in page.text
+
+
+def test_hostile_words_on_the_card_are_escaped_too(released):
+    card = released.card | {
+        "ledger": {"name": HOSTILE, "run": HOSTILE, "head": HOSTILE},
+        "notes": [HOSTILE],
+        "public": {"records": 10},
+        "public_error": {HOSTILE: 0.5},
+        "versions": {HOSTILE: HOSTILE},
+        "mechanism": HOSTILE,
+    }
+
+    page = render(Release(released.model, released.measurements, released.events, released.schema, card))
+
+    assert HOSTILE not in page
+    assert not Page(page).all("script")
+
+
+def test_every_chart_can_be_read_aloud(page):
+    charts = page.all("svg")
+    named = {attrs["id"] for tag, attrs in page.tags if tag in {"title", "desc"} and "id" in attrs}
+
+    assert len(charts) >= 1 + 4 + 1 + 1  # budget, attributes, at least one pair, structure
+    for chart in charts:
+        assert chart["role"] == "img"
+        assert set(chart["aria-labelledby"].split()) <= named
+
+
+def test_every_table_head_says_what_it_heads_and_headings_do_not_skip_a_level(page):
+    assert all(attrs.get("scope") in {"row", "col"} for attrs in page.all("th"))
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_what_the_page_says_was_spent_is_what_the_card_and_the_events_say(released, page):
+    spent = sum((event.cost.value for event in released.events), start=Fraction(0))
+    words = " ".join(page.text.split())
+
+    assert str(spent) == released.card["spent"]
+    assert (
+        f"{len(released.events)} events spent ρ = {float(spent):.5g} in all".replace(" = ", "\xa0=\xa0")
+        in page.text
+    )
+    assert f"{released.card['epsilon_spent']:.4g}" in words
+    assert "at most 73.1% sure" in words  # e/(1 + e), for ε = 1
+    for event in released.events:
+        assert event.what in page.text
+
+
+def test_the_counts_on_the_page_are_the_released_ones(released, page):
+    words = " ".join(page.text.split())
+
+    for count in released.count("sex"):
+        assert f"{count:,.0f}" in words
+    assert released.card["schema"] in words
+    assert released.card["ledger"]["head"] in words
+
+
+def test_seeded_noise_makes_the_page_say_not_private(released):
+    private = Release(
+        released.model,
+        released.measurements,
+        released.events,
+        released.schema,
+        released.card | {"private": True},
+    )
+
+    assert "NOT PRIVATE" in Page(render(released)).text
+    assert "NOT PRIVATE" not in Page(render(private)).text.replace("seeded noise: NOT PRIVATE", "")
+
+
+def test_a_safe_report_never_counts_a_table(released, monkeypatch, tmp_path):
+    def refuse(*_args, **_settings):
+        raise AssertionError("a safe report touched a table")
+
+    for name in ("count", "count_many", "read", "codes"):
+        monkeypatch.setattr(Table, name, refuse, raising=False)
+
+    written = write_report(released, tmp_path / "report.html")
+
+    assert written.stat().st_size > 10_000
+    assert "PRIVATE" not in written.name
+
+
+def test_with_the_private_table_the_page_and_its_name_say_private(released, people, tmp_path):
+    _, table = people
+
+    written = write_report(released, tmp_path / "report.html", against=table)
+    text = written.read_text(encoding="utf-8")
+
+    assert written.name == "report.PRIVATE.html"
+    assert not (tmp_path / "report.html").exists()
+    assert text.index("<strong>PRIVATE</strong>") < text.index("<h1>")
+    assert re.search(r"\.alarm \{ background: var\(--alarm\)", text)
+    gap = np.abs(table.count(("sex",)) - released.count("sex")).sum() / 900
+    assert f"{gap * 100:.1f}" in text
+
+
+def test_a_private_report_does_not_go_into_the_folder_that_will_be_published(released, people, tmp_path):
+    released.save(tmp_path / "out")
+
+    with pytest.raises(SettingError, match="must not lie in the release folder"):
+        write_report(tmp_path / "out", tmp_path / "out" / "report.html", against=people[1])
+
+    assert not list((tmp_path / "out").glob("*.html"))
+
+
+def test_a_table_with_other_attributes_is_refused(released, toy):
+    with pytest.raises(DataError, match="other attributes"):
+        render(released, against=toy.table)
+
+
+def test_a_release_without_card_or_schema_still_has_a_report(toy):
+    from sidelight.mechanisms.mwem import MWEM
+
+    curator, _ = toy.curator()
+    bare = MWEM(rounds=2).run(curator, toy.workload)
+
+    page = Page(render(bare))
+
+    assert "carries no card" in page.text
+    assert "A release of 3 attributes" in page.text
+
+
+def test_a_folder_gives_the_same_page_as_the_release_it_holds(released, tmp_path):
+    released.save(tmp_path / "out")
+
+    written = write_report(tmp_path / "out", tmp_path / "report.html")
+
+    assert written.read_text(encoding="utf-8") == render(released)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"spent": "1/7"}, "disagree about what was spent"),
+        ({"epsilon": "lots"}, "cannot be read"),
+        ({"unit": {"relation": "sometimes", "records": 1}}, "cannot be read"),
+        ({"unit": None}, "cannot be read"),
+        ({"events": []}, "disagree about what was spent"),
+    ],
+)
+def test_a_card_that_was_edited_by_hand_is_refused(released, tmp_path, change, told):
+    released.save(tmp_path / "out")
+    about = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    about["card"] |= change
+    (tmp_path / "out" / "release.json").write_text(json.dumps(about), encoding="utf-8")
+
+    with pytest.raises(ReleaseError, match=told):
+        write_report(tmp_path / "out", tmp_path / "report.html")
+
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_an_incomplete_folder_is_refused(tmp_path):
+    (tmp_path / "out").mkdir()
+
+    with pytest.raises(ReleaseError, match="not a release"):
+        write_report(tmp_path / "out", tmp_path / "report.html")
+
+
+def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left_behind(released, tmp_path):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(InputError, match=r"could not be written to .*taken"):
+        write_report(released, tmp_path / "taken")
+    with pytest.raises(InputError, match=r"could not be written to .*file"):
+        write_report(released, tmp_path / "file" / "report.html")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "taken"]
+
+
+@pytest.mark.parametrize("letters", [0, 300], ids=["short names", "long names"])
+@pytest.mark.parametrize(("attributes", "measured"), [(15, 30), (100, 100), (200, 300)])
+def test_wide_tables_stay_below_two_megabytes(wide, attributes, measured, letters):
+    text = render(wide(attributes, values=40, measured=measured, letters=letters))
+
+    assert len(text.encode()) < MOST_BYTES
+    assert f"{attributes} attributes" in text
+    if attributes > 24:
+        assert f"{attributes - 24} more attributes" in text
+
+
+def test_many_events_are_counted_where_they_are_not_listed(wide):
+    text = render(wide(30, values=3, measured=400))
+
+    assert "All 800 events" in text
+    assert "the first 600, the rest is in release.json" in text
+
+
+def test_a_notebook_shows_a_release_with_its_words_escaped(released):
+    shown = released._repr_html_()
+
+    assert "NOT PRIVATE" in shown
+    assert f"ε = {released.card['epsilon_spent']:.4g} of 1" in shown
+    assert "&lt;b&gt;色&lt;/b&gt;" in shown
+    assert "<b>色" not in shown
