@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from sidelight.privacy.sql_ledger import SqlLedger as SqlLedger
     from sidelight.privacy.unit import Unit as Unit
     from sidelight.queries.workload import Workload as Workload
+    from sidelight.statistics.group import Group as Group
+    from sidelight.statistics.grouped import grouped_mean as grouped_mean
+    from sidelight.statistics.mixed_mean import mixed_mean as mixed_mean
+    from sidelight.statistics.mixed_quantile import mixed_quantile as mixed_quantile
 
 _WHERE = {
     "Schema": "sidelight.data.schema",
@@ -38,6 +42,10 @@ _WHERE = {
     "release": "sidelight.front_door",
     "Release": "sidelight.mechanisms.release",
     "evaluate": "sidelight.evaluate.evaluate",
+    "Group": "sidelight.statistics.group",
+    "mixed_mean": "sidelight.statistics.mixed_mean",
+    "mixed_quantile": "sidelight.statistics.mixed_quantile",
+    "grouped_mean": "sidelight.statistics.grouped",
     "SidelightError": "sidelight.errors",
     "BudgetExhausted": "sidelight.errors",
     "PrivacyWarning": "sidelight.plan",

@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from sidelight.cli import answer, demo, evaluate, ledger, plan, release, report, sample, schema
+from sidelight.cli import (
+    answer,
+    demo,
+    evaluate,
+    ledger,
+    mean,
+    plan,
+    quantile,
+    release,
+    report,
+    sample,
+    schema,
+)
 from sidelight.cli._shared import talk
 from sidelight.errors import SidelightError
 
@@ -29,6 +41,8 @@ app.command()(answer.answer)
 app.command()(sample.sample)
 app.command()(report.report)
 app.command()(evaluate.evaluate)
+app.command()(mean.mean)
+app.command()(quantile.quantile)
 app.add_typer(ledger.app, name="ledger")
 
 

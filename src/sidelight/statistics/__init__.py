@@ -1,0 +1,1 @@
+"""One number, many privacy needs."""

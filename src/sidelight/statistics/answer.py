@@ -1,0 +1,66 @@
+"""What a mixed estimate says: a number, how far it may be off, and what it cost whom."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sidelight.privacy.event import Event
+
+
+@dataclass(frozen=True)
+class GroupShare:
+    """One group's part in a mixed estimate."""
+
+    name: str
+    epsilon: float | None
+    """What its people may lose; None if they are public."""
+    size: float
+    """How many people: public, or measured."""
+    weight: float
+    """Its share of the estimate."""
+    estimate: float
+    """Its own noisy estimate; merged groups share one. NaN where it was not asked."""
+    standard_error: float
+    events: tuple[Event, ...] = ()
+    """What was paid for it."""
+
+
+@dataclass(frozen=True)
+class MixedAnswer:
+    """One number from many groups; all of it may be published."""
+
+    estimate: float
+    standard_error: float
+    interval: tuple[float, float]
+    groups: tuple[GroupShare, ...] = field(repr=False)
+    card: dict[str, Any] = field(repr=False)
+    """How it was made: settings, unit, ε of each group, events, noise source. Plain and public."""
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Each group's share of the estimate, in the order of the groups."""
+        return tuple(group.weight for group in self.groups)
+
+    @property
+    def events(self) -> tuple[tuple[Event, ...], ...]:
+        """What was paid for each group, in the order of the groups; nothing for a public one."""
+        return tuple(group.events for group in self.groups)
+
+    def as_json(self) -> dict[str, Any]:
+        """A plain form for programs."""
+        return {
+            "estimate": self.estimate,
+            "standard_error": self.standard_error,
+            "interval": list(self.interval),
+            "groups": [
+                {
+                    "name": group.name,
+                    "epsilon": group.epsilon,
+                    "size": group.size,
+                    "weight": group.weight,
+                    "estimate": None if group.estimate != group.estimate else group.estimate,
+                    "standard_error": None if group.estimate != group.estimate else group.standard_error,
+                }
+                for group in self.groups
+            ],
+            "card": self.card,
+        }

@@ -1,0 +1,96 @@
+"""How dense values lie around a quantile: what turns an error in ranks into an error in values.
+
+    1/f(x_q) ≈ (Q(q + h) − Q(q − h)) / 2h                      Siddiqui's estimate
+
+Q is read off the public groups for nothing, or off the private ones at a price. h is wide enough for the
+noise in either: Hall and Sheather's width, and at least four standard deviations of the rank noise.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+
+from sidelight import _check
+from sidelight.errors import SettingError
+from sidelight.statistics.grid import Grid
+from sidelight.statistics.group import Array, exact_share
+
+Density = float | Literal["public", "private"] | None
+ENOUGH = 100
+"""With this many public people, the density is theirs unless said otherwise."""
+_NODES = (np.arange(24) + 0.5) / 24
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """dx/dq = 1/f at the quantile, as far as it is known."""
+
+    value: float
+    likely: Array
+    """Equally likely values, for the interval."""
+    source: str
+
+
+def choose(density: Density, public: Sequence[Array], *, has_private: bool) -> Density:
+    """What to do where nothing was said; refuses what is not an option."""
+    people = sum(values.size for values in public)
+    if density is None:
+        return "public" if people >= ENOUGH or not has_private else "private"
+    if isinstance(density, str):
+        _check.one_of(("public", "private"), density=density)
+        if density == "public" and people < 2:
+            raise SettingError("density='public' needs public groups of at least two values.")
+        return density
+    _check.positive(density=density)
+    return float(density)
+
+
+def bandwidth(share: float, people: float, rank_error: float = 0.0) -> float:
+    """H of Hall and Sheather (1988), or four rank errors; at most halfway to the ends.
+
+    >>> round(bandwidth(0.5, 1000), 3)
+    0.097
+    """
+    normal = NormalDist()
+    z = normal.inv_cdf(share)
+    best: float = (
+        people ** (-1 / 3) * 1.96 ** (2 / 3) * (1.5 * normal.pdf(z) ** 2 / (2 * z * z + 1)) ** (1 / 3)
+    )
+    return min(max(best, 4 * rank_error), min(share, 1 - share) / 2)
+
+
+def neighbours(share: Fraction, h: float) -> tuple[Fraction, Fraction]:
+    """Q − h and q + h, as short fractions."""
+    step = exact_share(round(h, 4))
+    return share - step, share + step
+
+
+def given_slope(density: float) -> Slope:
+    """From a density that is known."""
+    return Slope(1 / density, np.array([1 / density]), "given")
+
+
+def public_slope(public: Sequence[Array], share: float, grid: Grid) -> Slope:
+    """From the public groups together; its relative error is about 1/√(2hn)."""
+    pooled = np.clip(np.concatenate(list(public)), grid.low, grid.high)
+    h = bandwidth(share, pooled.size)
+    low, high = np.quantile(pooled, [share - h, share + h])
+    return _slope(float(high - low), h, 1 / math.sqrt(2 * h * pooled.size), grid, "public")
+
+
+def measured_slope(low: float, high: float, h: float, rank_error: float, grid: Grid) -> Slope:
+    """From two noisy quantiles, q − h and q + h, with the rank error of each."""
+    return _slope(high - low, h, math.sqrt(2) * rank_error / (2 * h), grid, "private")
+
+
+def _slope(gap: float, h: float, relative_error: float, grid: Grid, source: str) -> Slope:
+    from scipy.special import ndtri
+
+    value = max(gap, grid.step) / (2 * h)
+    likely = value * np.maximum(1 + min(relative_error, 1.0) * ndtri(_NODES), 0.1)
+    return Slope(value, likely, source)

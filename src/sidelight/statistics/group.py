@@ -1,0 +1,149 @@
+"""People who share a privacy need: their values, and the ε that protects them.
+
+Group membership, ε and, where the unit keeps n fixed, the group's size are public (spec 8.1). An ε
+that people chose *because of* their value would leak that value: choose the groups beforehand.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.errors import DataError, SettingError
+from sidelight.privacy.budget import Budget, Cost
+
+Array = NDArray[np.float64]
+
+
+class Group:
+    """One group's values, protected with its own ε or public.
+
+    Args:
+        values: one number a person. Numbers outside the bounds are clamped later; NaN is refused.
+        epsilon: what each person of the group may lose at most.
+        public: the values are public, as if ε were infinite.
+        name: what messages, weights and events call the group.
+        size: the public size, where it was declared; it must be the number of values.
+
+    >>> Group([1.0, 2.0, 4.0], epsilon=0.5, name="patients")
+    Group('patients', ε = 0.5)
+    >>> Group([], epsilon=0.5)
+    Traceback (most recent call last):
+    sidelight.errors.DataError: a group is empty; leave it out, or give it at least one value.
+    """
+
+    def __init__(
+        self,
+        values: Any,
+        *,
+        epsilon: float | None = None,
+        public: bool = False,
+        name: str | None = None,
+        size: int | None = None,
+    ) -> None:
+        who = "a group" if name is None else f"group {name!r}"
+        if public and epsilon is not None:
+            raise SettingError(f"{who} is either public or has an epsilon; got both.")
+        if not public and epsilon is None:
+            raise SettingError(f"{who} needs an epsilon above 0, or public=True.")
+        if epsilon is not None and not (_is_number(epsilon) and 0 < epsilon < math.inf):
+            raise SettingError(f"epsilon must be a finite number above 0; got {epsilon!r} for {who}.")
+        # PRIVACY: a private group keeps its values under a name that only the curator reads.
+        self._values = _numbers(values, who)
+        if size is not None and size != self._values.size:
+            raise DataError(f"{who} was declared with another size than it has values; nothing was charged.")
+        self.epsilon = epsilon
+        self.name = name
+        self.declared_size = size
+
+    @property
+    def is_public(self) -> bool:
+        """Whether anyone may see the values."""
+        return self.epsilon is None
+
+    @property
+    def public_values(self) -> Array:
+        """The values of a public group; a private group has none to show."""
+        if not self.is_public:
+            raise SettingError("a private group's values are seen by the curator alone.")
+        return self._values
+
+    def cost(self, *, delta: float | None) -> Cost:
+        """What the group may spend: ε itself, or the ρ that (ε, δ) pays for."""
+        if self.epsilon is None:
+            raise SettingError("a public group has nothing to spend.")
+        if delta is None:
+            return Budget(epsilon=self.epsilon, delta=0.0).pure()
+        return Budget(epsilon=self.epsilon, delta=delta).rho()
+
+    def __repr__(self) -> str:
+        need = "public" if self.is_public else f"ε = {self.epsilon:g}"
+        return f"Group({self.name!r}, {need})"
+
+
+def named(groups: Sequence[Group]) -> tuple[str, ...]:
+    """What each group is called: its own name, or its place in the list."""
+    names = tuple(group.name or f"group {place}" for place, group in enumerate(groups, start=1))
+    if len(set(names)) < len(names):
+        raise SettingError("two groups have the same name; give each its own.")
+    return names
+
+
+def check_groups(groups: Sequence[Group], *, alone: bool) -> None:
+    """Refuse what cannot be mixed."""
+    for group in groups:
+        if not isinstance(group, Group):
+            raise SettingError(f"groups must be a list of Group; got a {type(group).__name__}.")
+    if not groups:
+        raise SettingError("groups must hold at least two groups; got none.")
+    if len(groups) == 1 and not alone:
+        raise SettingError(
+            "there is one group only, so nothing to mix. Add a group, or say alone=True for its own estimate."
+        )
+
+
+def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Public, finite bounds in order; wide enough to be told apart by a double."""
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise SettingError(f"bounds must be two numbers (low, high); got {bounds!r}.") from None
+    if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low)):
+        raise SettingError(
+            f"bounds must be finite; got ({low:g}, {high:g}). They come from what is known, not from data."
+        )
+    if not low < high or (high - low) < 1e-9 * max(abs(low), abs(high)):
+        raise SettingError(f"bounds must have low below high; got ({low:g}, {high:g}).")
+    return low, high
+
+
+def exact_share(quantile: float) -> Fraction:
+    """The fraction that a person means by a share q: 0.1 is 1/10.
+
+    >>> exact_share(0.1)
+    Fraction(1, 10)
+    """
+    return Fraction(quantile).limit_denominator(10**9)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _numbers(values: Any, who: str) -> Array:
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{who} holds values that are not numbers; nothing was charged.") from None
+    if numbers.ndim != 1:
+        raise DataError(f"{who} must be one list of numbers; got {numbers.ndim} dimensions.")
+    if numbers.size == 0:
+        raise DataError(f"{who} is empty; leave it out, or give it at least one value.")
+    if np.isnan(numbers).any():
+        raise DataError(
+            f"{who} holds NaN; decide what stands for a missing value first. Nothing was charged."
+        )
+    return numbers

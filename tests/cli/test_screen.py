@@ -1,0 +1,54 @@
+"""``sidelight screen`` as a person would run it."""
+
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sidelight.cli.screen import screen
+from sidelight.data.schema import Schema
+
+app = typer.Typer()
+app.command()(screen)
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def write(name, records):
+        lines = ["age,sex", *(f"{a},{s}" for a, s in records)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    write("private.csv", zip(rng.integers(0, 4, 3000), rng.integers(0, 2, 3000), strict=True))
+    write("good.csv", zip(rng.integers(0, 4, 2000), rng.integers(0, 2, 2000), strict=True))
+    write("bad.csv", [(0, 0), (0, 1)])
+    Schema.from_domain({"age": 4, "sex": 2}).write(tmp_path / "people.toml")
+    return tmp_path
+
+
+def ask(files, *more):
+    arguments = [
+        str(files / "private.csv"), "--schema", str(files / "people.toml"),
+        "--public", str(files / "bad.csv"), "--public", str(files / "good.csv"),
+        "--epsilon", "2", "--workload", "2-way",
+    ]  # fmt: skip
+    return CliRunner().invoke(app, [*arguments, *more], catch_exceptions=False)
+
+
+def test_the_better_table_comes_first_with_a_sentence(files):
+    outcome = ask(files)
+
+    first, second = outcome.stdout.splitlines()
+    assert first.startswith("1  good.csv: ")
+    assert second.startswith("2  bad.csv: not worth using: ")
+
+
+def test_a_program_gets_json(files):
+    outcome = ask(files, "--json")
+
+    ranked = json.loads(outcome.stdout)
+    assert [found["name"] for found in ranked] == ["good.csv", "bad.csv"]
+    assert set(ranked[0]) == {"name", "best_mixture_error", "stddev", "verdict", "sentence"}
