@@ -103,5 +103,11 @@ def test_no_module_uses_a_global_generator_or_prints():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id != "print", path
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
-                is_legacy = node.value.attr == "random" and node.attr in {"seed", "rand", "randn", "normal", "choice"}
+                is_legacy = node.value.attr == "random" and node.attr in {
+                    "seed",
+                    "rand",
+                    "randn",
+                    "normal",
+                    "choice",
+                }
                 assert not is_legacy, f"{path} uses numpy's global generator"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sidelight.errors import BudgetExhausted as BudgetExhausted
     from sidelight.errors import SidelightError as SidelightError
     from sidelight.evaluate.evaluate import evaluate as evaluate
+    from sidelight.evaluate.screening import best_mixture_error as best_mixture_error
     from sidelight.front_door import release as release
     from sidelight.mechanisms.release import Release as Release
     from sidelight.plan import Plan as Plan
@@ -42,6 +43,7 @@ _WHERE = {
     "release": "sidelight.front_door",
     "Release": "sidelight.mechanisms.release",
     "evaluate": "sidelight.evaluate.evaluate",
+    "best_mixture_error": "sidelight.evaluate.screening",
     "Group": "sidelight.statistics.group",
     "mixed_mean": "sidelight.statistics.mixed_mean",
     "mixed_quantile": "sidelight.statistics.mixed_quantile",

@@ -12,6 +12,8 @@ from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mwem import MWEM
+from sidelight.mechanisms.mwem_pub import MWEMPub
+from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.unit import Unit
 from sidelight.testing import SeededNoise
@@ -19,6 +21,13 @@ from sidelight.testing import SeededNoise
 MECHANISMS: list[Mechanism] = [
     MWEM(rounds=3),
     MWEM(rounds=2, accounting="pure"),
+    MWEM(rounds=3, candidates="queries", selection="permute-and-flip"),
+    MWEM(rounds=3, model="components"),
+    MWEM(rounds=3, histogram_share=0.3, output="average"),
+    MWEMPub(rounds=4),
+    MWEMPub(rounds=3, accounting="pure"),
+    PMWPub(rounds=4),
+    PMWPub(rounds=4, selection="permute-and-flip", output="last", prior="uniform"),
     AIM(rounds_per_attribute=4),
     JAM(rounds=5),
     JAM(rounds=4, weighting="public-error", last_round="private", repeat_public=False),

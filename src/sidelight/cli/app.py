@@ -20,6 +20,7 @@ from sidelight.cli import (
     report,
     sample,
     schema,
+    screen,
 )
 from sidelight.cli._shared import talk
 from sidelight.errors import SidelightError
@@ -41,6 +42,7 @@ app.command()(answer.answer)
 app.command()(sample.sample)
 app.command()(report.report)
 app.command()(evaluate.evaluate)
+app.command()(screen.screen)
 app.command()(mean.mean)
 app.command()(quantile.quantile)
 app.add_typer(ledger.app, name="ledger")

@@ -29,7 +29,10 @@ class Evaluation(Errors):
     """Errors of a release against exact answers. PRIVATE: do not publish them."""
 
     def __str__(self) -> str:
-        lines = [f"  {known.name}: {value:.5g} ({known.range}, {known.goal} is good)" for known, value in self.items()]
+        lines = [
+            f"  {known.name}: {value:.5g} ({known.range}, {known.goal} is good)"
+            for known, value in self.items()
+        ]
         return "\n".join(["PRIVATE: computed from exact answers; do not publish.", *lines])
 
     def items(self) -> Iterator[tuple[Metric, float]]:

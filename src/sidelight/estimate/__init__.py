@@ -1,0 +1,1 @@
+"""ESTIMATE: models fitted to measurements."""

@@ -1,0 +1,263 @@
+"""The public support: one weight for every distinct record of a public table, and none elsewhere.
+
+    X̂ = distinct public records        A(x) = weight of x, Σ A = n        q(A) = Σ_x φ(x) A(x)
+
+Memory grows with the records and not with the domain. What the public table never shows, the
+model cannot say: no budget mends a bad support (spec 9.3, M16). ``SupportWeights`` changes the
+weights and keeps a workload's answers up to date while it does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import exp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.table import Table
+from sidelight.errors import DataError
+from sidelight.estimate.model import Array, ModelState
+from sidelight.estimate.projections import Projections
+from sidelight.generate.rounding import round_to
+from sidelight.queries.query import Cell, Query
+
+_ROUNDS_BETWEEN_RECOUNTS = 100
+"""Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Weighted distinct records, scaled to ``total``.
+
+    >>> domain = Domain.of({"a": 2, "b": 2})
+    >>> model = Support(domain, np.array([[0, 0], [1, 1]]), np.array([3.0, 1.0]), 4.0)
+    >>> model.count(("a",))
+    array([3., 1.])
+    """
+
+    domain: Domain
+    records: NDArray[np.integer] = field(repr=False)
+    """Distinct records, one a line, codes in the domain's order."""
+    weights: Array = field(repr=False)
+    """Non-negative, one a record, summing to ``total``."""
+    total: float
+
+    @classmethod
+    def of_table(cls, public: Table, *, total: float, share: float = 1.0, seed: int = 0) -> "Support":
+        """The empirical distribution of a public table, or of a random share of its records."""
+        records, counts = public.distinct()
+        if len(records) == 0:
+            raise DataError("the public table holds no records, so its support is empty. Give another one.")
+        if share < 1.0:
+            number = max(1, round(share * int(counts.sum())))
+            rng = np.random.default_rng(seed)
+            drawn = rng.multivariate_hypergeometric(counts, number, method="marginals")
+            records, counts = records[drawn > 0], drawn[drawn > 0]
+        return cls(public.domain, records, counts * (total / counts.sum()), total)
+
+    @classmethod
+    def random(cls, domain: Domain, *, records: int, seed: int, total: float) -> "Support":
+        """Uniform weights on records drawn uniformly from the domain: a support without data."""
+        rng = np.random.default_rng(seed)
+        drawn = np.stack([rng.integers(0, size, records) for size in domain.shape], axis=1)
+        kept = np.unique(drawn, axis=0)
+        return cls(domain, kept, np.full(len(kept), total / len(kept)), total)
+
+    def with_weights(self, weights: Array) -> "Support":
+        """Other weights on the same records, rescaled to the total."""
+        return Support(self.domain, self.records, weights * (self.total / weights.sum()), self.total)
+
+    def with_total(self, total: float) -> "Support":
+        """The same distribution at another scale."""
+        return Support(self.domain, self.records, self.weights * (total / self.weights.sum()), total)
+
+    @property
+    def uniform(self) -> "Support":
+        """The same records, all of one weight."""
+        return self.with_weights(np.ones(len(self.records)))
+
+    @cached_property
+    def _kept(self) -> dict[Attrs, Array]:
+        return {}
+
+    def count(self, attrs: Attrs) -> Array:
+        if attrs not in self._kept:
+            shape = self.domain.project(attrs).shape
+            flat = np.zeros(len(self.records), dtype=np.int64)
+            for position, size in zip(self.domain.index(attrs), shape, strict=True):
+                flat *= size
+                flat += self.records[:, position]
+            cells = self.domain.size(attrs)
+            counts: NDArray[Any] = np.bincount(flat, weights=self.weights, minlength=cells)
+            self._kept[attrs] = counts.reshape(shape)
+        return self._kept[attrs]
+
+    def sample(self, records: int, *, seed: int) -> Table:
+        rng = np.random.default_rng(seed)
+        counts = round_to(self.weights, records, rng)
+        codes = np.repeat(self.records, counts, axis=0)
+        return Table.of_codes(self.domain, codes[rng.permutation(records)])
+
+    def state(self) -> ModelState:
+        return ModelState(
+            "support", {"total": self.total}, {"records": self.records, "weights": self.weights}
+        )
+
+    @classmethod
+    def from_state(cls, domain: Domain, state: ModelState) -> "Support":
+        """The model that ``state`` wrote down."""
+        records = state.arrays["records"].reshape(-1, len(domain)).astype(np.int64)
+        return cls(domain, records, state.arrays["weights"], float(state.meta["total"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A query as the support sees it: φ(x) ≠ 0 for the records ``where``, and 0 for all others."""
+
+    query: Query
+    where: NDArray[np.int64]
+    values: Array | None
+    """φ on those records; None where it is 1 throughout."""
+    position: int | None
+    """Where its answer stands among the workload's, if it is a cell of one of its marginals."""
+    low: float
+    high: float
+    """The least and the greatest φ over all cells: an answer lies in n·[low, high]."""
+
+
+class SupportWeights:
+    """Weights on a support under multiplicative updates, with a workload's answers kept up to date.
+
+    ``update`` multiplies A(x) by exp(φ(x)·step) and rescales. Only records with φ(x) ≠ 0 change, or,
+    where those are most of the records, only the others: the rest is a rescaling, which is kept as
+    one number. ``settle`` then recounts the changed records alone (see ``projections``).
+    """
+
+    def __init__(self, start: Support, marginals: Sequence[Attrs], *, max_cache_mb: float = 256.0) -> None:
+        self.start = start
+        self.domain = start.domain
+        self.total = start.total
+        self._projections = Projections(start.domain, start.records, marginals, max_cache_mb=max_cache_mb)
+        self._settled = start.weights.copy()
+        self._weights = start.weights.copy()
+        self._exponents = np.zeros(len(start.records))
+        self._answers = self._projections.count(self._settled)
+        self._mass = self._settled_mass = float(self._settled.sum())
+        self._shapes = {attrs: start.domain.project(attrs).shape for attrs in self._projections.places}
+        self._scaled: Array | None = None
+        self._rounds = 0
+        self._is_settled = True
+
+    @property
+    def weights(self) -> Array:
+        """A(x) for each record of the support, summing to the total."""
+        return self._weights * (self.total / self._mass)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Memory of the kept cell numbers."""
+        return self._projections.cache_bytes
+
+    @property
+    def answers(self) -> Array:
+        """All of the workload's answers as of the last ``settle``; ``places`` says where each stands."""
+        if self._scaled is None:
+            self._scaled = self._answers * (self.total / self._settled_mass)
+        return self._scaled
+
+    @property
+    def places(self) -> dict[Attrs, slice]:
+        """Where each marginal's answers stand among ``answers``."""
+        return self._projections.places
+
+    def recount(self, weights: Array) -> Array:
+        """All of the workload's answers under other weights."""
+        return self._projections.count(weights)
+
+    def model(self) -> Support:
+        """The model as it stands."""
+        return self.start.with_weights(self._weights)
+
+    def count(self, attrs: Attrs) -> Array:
+        """The workload's answers as of the last ``settle``; other marginals are counted."""
+        place = self._projections.places.get(attrs)
+        return (
+            self.model().count(attrs) if place is None else self.answers[place].reshape(self._shapes[attrs])
+        )
+
+    def asked(self, query: Query) -> Asked:
+        """Find the records that a query is about."""
+        records, shape = self.start.records, self.domain.project(query.attrs).shape
+        positions = self.domain.index(query.attrs)
+        if isinstance(query, Cell):
+            is_in = np.ones(len(records), dtype=bool)
+            for column, value in zip(positions, query.values, strict=True):
+                is_in &= records[:, column] == value
+            place = self._projections.places.get(query.attrs)
+            cell = int(np.ravel_multi_index(query.values, shape)) if shape else 0
+            position = None if place is None else place.start + cell
+            return Asked(query, np.flatnonzero(is_in), None, position, 0.0, 1.0)
+        phi = query.transpose(np.ones(1), shape)
+        values = phi[tuple(records[:, column] for column in positions)]
+        where = np.flatnonzero(values)
+        return Asked(query, where, values[where], None, float(phi.min()), float(phi.max()))
+
+    def answer(self, asked: Asked) -> float:
+        """q(A), from the weights as they stand, updates of this round included."""
+        if self._is_settled and asked.position is not None:
+            return float(self._answers[asked.position]) * (self.total / self._mass)
+        weights = self._weights[asked.where]
+        found = float(weights.sum() if asked.values is None else weights @ asked.values)
+        return found * (self.total / self._mass)
+
+    def update(self, asked: Asked, step: float) -> None:
+        """A(x) ∝ A(x)·exp(φ(x)·step)."""
+        exponents: float | Array = step if asked.values is None else step * asked.values
+        before = self._weights[asked.where]
+        after = before * (exp(step) if asked.values is None else np.exp(exponents))
+        self._exponents[asked.where] += exponents
+        self._weights[asked.where] = after
+        self._mass += float((after - before).sum())
+        self._is_settled = False
+
+    def settle(self) -> None:
+        """Bring the workload's answers up to date with the updates since the last time."""
+        changed = self._exponents != 0
+        if 2 * np.count_nonzero(changed) > changed.size:
+            # Most records changed: the exponent that most of them share becomes the rescaling.
+            middle = changed.size // 2
+            common = float(np.partition(self._exponents, middle)[middle])
+            changed = self._exponents != common
+            self._weights *= exp(-common)
+            # The others are what they were, to the last bit, so that no rounding adds up.
+            self._weights[~changed] = self._settled[~changed]
+        where = np.flatnonzero(changed)
+        self._rounds += 1
+        if self._rounds % _ROUNDS_BETWEEN_RECOUNTS == 0 or 4 * where.size > 3 * changed.size:
+            self._weights *= self.total / float(self._weights.sum())
+            self._answers = self._projections.count(self._weights)
+        elif where.size:
+            self._projections.add(self._answers, where, self._weights[where] - self._settled[where])
+        self._settled[:] = self._weights
+        self._mass = self._settled_mass = float(self._weights.sum())
+        self._exponents[:] = 0.0
+        self._scaled = None
+        self._is_settled = True
+
+
+def missing_values(support: Support, attrs: Sequence[str]) -> dict[str, int]:
+    """How many values of each attribute no record of the support has, where there are any.
+
+    >>> domain = Domain.of({"a": 3})
+    >>> missing_values(Support(domain, np.array([[0], [2]]), np.ones(2), 2.0), ["a"])
+    {'a': 1}
+    """
+    found: dict[str, Any] = {}
+    for attr in attrs:
+        seen = np.unique(support.records[:, support.domain.index([attr])[0]]).size
+        if seen < support.domain.sizes[attr]:
+            found[attr] = support.domain.sizes[attr] - seen
+    return found

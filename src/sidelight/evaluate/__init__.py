@@ -1,0 +1,1 @@
+"""EVALUATE: comparisons with exact answers; whatever comes out is private."""

@@ -1,0 +1,56 @@
+"""What an error measures: its name, which way is better, and between which values it lies."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that says how good a release is."""
+
+    name: str
+    """As people read it."""
+    goal: Literal["low", "high"]
+    """Which way is better."""
+    low: float
+    high: float
+    formula: str
+    """In one line; D is the private table, A the release, n the number of records."""
+
+    def is_better(self, one: float, other: float) -> bool:
+        """Whether ``one`` is strictly better than ``other``.
+
+        >>> WORKLOAD_ERROR.is_better(0.1, 0.2)
+        True
+        """
+        return one < other if self.goal == "low" else one > other
+
+    @property
+    def range(self) -> str:
+        """Its range in words, such as '0 to 2'."""
+        return f"{self.low:g} to {self.high:g}" if math.isfinite(self.high) else f"{self.low:g} and above"
+
+
+WORKLOAD_ERROR = Metric("workload error", "low", 0, 2, "Σ_q c_q ‖q(D) − q(A)‖₁ / (n Σ_q c_q)")
+MAX_ERROR = Metric("max error", "low", 0, 1, "max_q max |q(D) − q(A)| / n")
+MEAN_ERROR = Metric("mean error", "low", 0, 1, "mean over all numbers of |q(D) − q(A)| / n")
+MEAN_SQUARED_ERROR = Metric("mean squared error", "low", 0, 1, "mean over all numbers of (q(D) − q(A))² / n²")
+SQUARED_ERROR_PER_QUERY = Metric(
+    "squared error per query", "low", 0, math.inf, "mean over all numbers of (q(D) − q(A))², in counts"
+)
+RELATIVE_ENTROPY = Metric("relative entropy", "low", 0, math.inf, "Σ_x D(x) log(D(x)/A(x)) / n")
+CUBOID_MEAN = Metric(
+    "mean cuboid error",
+    "low",
+    0,
+    math.inf,
+    "mean over cuboids of the mean |q(D) − q(A)| of their cells, in counts",
+)
+CUBOID_MAX = Metric(
+    "max cuboid error",
+    "low",
+    0,
+    math.inf,
+    "max over cuboids of the mean |q(D) − q(A)| of their cells, in counts",
+)

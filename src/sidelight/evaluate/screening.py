@@ -1,0 +1,205 @@
+"""Is a public table worth using? Its best-mixture error, exact or released under ε, and in words.
+
+A release from public data errs by the best-mixture error at least, and by what its own noise adds.
+Without public data the same budget would be spent on measuring the whole workload, which errs by
+about σ√(2 log cells)/n at worst. The first is worth having where it is well below the second.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sidelight import _check
+from sidelight.data.domain import Domain
+from sidelight.data.schema import Schema
+from sidelight.data.table import Table
+from sidelight.errors import SettingError
+from sidelight.estimate.support import Support
+from sidelight.evaluate.best_mixture import BestMixture, bracketed, exact, shares_of, tolerance_for
+from sidelight.evaluate.screening_curator import NoisyMixture, ScreeningCurator
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
+from sidelight.privacy.noise import NoiseSource
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+
+Verdict = Literal[
+    "as good as a second sample", "worth using", "of little help", "not worth using", "cannot tell"
+]
+
+
+def best_mixture_error(
+    private: Any,
+    public: Any,
+    *,
+    schema: Schema | str | Path | None = None,
+    workload: Any = "3-way",
+    method: Literal["exact", "bracketed"] = "exact",
+    epsilon: float | None = None,
+    unit: Unit | str | None = None,
+    ledger: Ledger | str | Path | None = None,
+    noise: NoiseSource | None = None,
+) -> BestMixture | NoisyMixture:
+    """How well the best weighting of public records answers the workload, as a share of n.
+
+    Without ``epsilon`` the result is PRIVATE, and says so: it is computed from exact answers.
+    With ``epsilon`` it is released with Laplace noise, may be published, and is charged.
+
+    Args:
+        private: a table of any kind that ``release`` takes.
+        public: the public table to judge, of the same schema.
+        schema: columns, bins and labels; not needed for tables of codes.
+        workload: marginals: ``3-way``, a list of attribute sets, a Workload.
+        method: ``exact`` by linear programming, or ``bracketed`` by multiplicative weights; both certified.
+        epsilon: what to spend; nothing is spent, and nothing may be published, without.
+        unit: what one person can change; n must be public, so ``replace``.
+        ledger: where the spending is kept.
+        noise: operating-system noise unless said.
+    """
+    _check.one_of(("exact", "bracketed"), method=method)
+    known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+    other = _read(public, known)
+    asked = Workload.of(workload, other.domain)
+    if epsilon is not None:
+        found = screen(
+            private, {"public": other}, schema=known, workload=asked, epsilon=epsilon, unit=unit,
+            ledger=ledger, noise=noise,
+        )  # fmt: skip
+        return found[0].mixture
+    table = _read(private, known)
+    marginals, shares = shares_of(table, asked)
+    support = Support.of_table(other, total=1.0)
+    if method == "bracketed":
+        return bracketed(support, marginals, shares)
+    return exact(support, marginals, shares, tolerance=tolerance_for(table.records))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Screened:
+    """What screening found about one public table; may be published."""
+
+    name: str
+    mixture: NoisyMixture
+    verdict: Verdict
+    sentence: str
+    """The verdict with its numbers, in words."""
+
+
+def screen(
+    private: Any,
+    publics: Mapping[str, Any],
+    *,
+    epsilon: float,
+    schema: Schema | str | Path | None = None,
+    workload: Any = "3-way",
+    unit: Unit | str | None = None,
+    ledger: Ledger | str | Path | None = None,
+    noise: NoiseSource | None = None,
+    for_epsilon: float = 1.0,
+    for_delta: float | None = None,
+) -> list[Screened]:
+    """Rank candidate public tables, best first, for ε in all; each gets an equal part of it.
+
+    ``for_epsilon`` and ``for_delta`` (1/n² unless said) are the budget of the release to come: what it
+    would achieve without public data is what a candidate has to beat.
+    """
+    _check.positive(epsilon=epsilon, for_epsilon=for_epsilon)
+    if not publics:
+        raise SettingError("there is nothing to screen: give at least one public table.")
+    known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+    tables = {name: _read(public, known) for name, public in publics.items()}
+    supports_domain = next(iter(tables.values())).domain
+    asked = Workload.of(workload, supports_domain)
+    who = Unit.of(unit) if unit is not None else known.unit if known is not None else Unit("replace")
+    for name, table in tables.items():
+        if table.domain != supports_domain:
+            raise SettingError(f"public table {name!r} has other attributes than the first one.")
+        Support.of_table(table, total=1.0)  # refuses an empty one before anything is charged
+    book = _ledger(ledger, epsilon, who)
+    table = _read(private, known)
+    allotment = Budget(epsilon=epsilon, delta=0.0).pure()
+    run = book.begin(allotment, label=f"screening {len(tables)} public tables")
+    try:
+        curator = ScreeningCurator(table, allotment=allotment, unit=who, ledger=book, run=run, noise=noise)
+        each = allotment / len(tables)
+        found = {
+            name: curator.best_mixture(public, asked, each, name=name) for name, public in tables.items()
+        }
+    finally:
+        book.close(run)
+    n = table.records  # public: the curator refuses other units
+    later = Budget(epsilon=for_epsilon, delta=1 / max(n, 2) ** 2 if for_delta is None else for_delta)
+    without, sampling = (
+        error_without_public(supports_domain, asked, n, who, later),
+        sampling_error(supports_domain, asked, n),
+    )
+    ranked = sorted(found, key=lambda name: found[name].error)
+    return [_judge(name, found[name], without, sampling, later) for name in ranked]
+
+
+def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit, budget: Budget) -> float:
+    """The largest error to expect, as a share, if ε went into measuring every marginal once.
+
+    σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
+    """
+    cells = sum(domain.size(attrs) for attrs in workload.supports)
+    variance = len(workload.supports) * unit.l2_squared / (2 * float(budget.rho()))
+    return min(1.0, math.sqrt(variance * 2 * math.log(max(cells, 2))) / n)
+
+
+def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
+    """How far two samples of n records of one population may differ at worst: √(log(2 cells)/n).
+
+    Hoeffding's bound for the difference of two shares, over all cells.
+    """
+    cells = sum(domain.size(attrs) for attrs in workload.supports)
+    return min(1.0, math.sqrt(math.log(2 * max(cells, 1)) / n))
+
+
+def _judge(name: str, found: NoisyMixture, without: float, sampling: float, later: Budget) -> Screened:
+    low = max(0.0, found.error - 2 * found.stddev)
+    high = min(1.0, max(found.error, 0.0) + 2 * found.stddev)
+    numbers = f"its best mixture errs by {low:.2g} to {high:.2g} of n"
+    beside = f"ε = {later.epsilon:g} alone would err by about {without:.2g}"
+    verdict: Verdict
+    if high <= min(sampling, without / 2):
+        verdict, why = (
+            "as good as a second sample",
+            f"{numbers}, within sampling error ({sampling:.2g}); {beside}",
+        )
+    elif high <= without / 2:
+        verdict, why = "worth using", f"{numbers}; {beside}"
+    elif low >= without:
+        verdict, why = "not worth using", f"{numbers}; {beside}"
+    elif found.stddev > without / 8:
+        verdict, why = (
+            "cannot tell",
+            f"{numbers}, too blurred at this ε; {beside}. Screen fewer tables or spend more",
+        )
+    else:
+        verdict, why = "of little help", f"{numbers}; {beside}, which is about as good"
+    return Screened(name=name, mixture=found, verdict=verdict, sentence=f"{name}: {verdict}: {why}.")
+
+
+def _read(table: Any, schema: Schema | None) -> Table:
+    if isinstance(table, Table):
+        return table
+    if schema is None:
+        raise SettingError("schema must be given, unless the tables are already tables of codes.")
+    return Table.read(table, schema)
+
+
+def _ledger(ledger: Ledger | str | Path | None, epsilon: float, unit: Unit) -> Ledger:
+    if ledger is None:
+        return MemoryLedger(Promise(Budget(epsilon=epsilon, delta=0.0), unit, "this screening"))
+    from sidelight.privacy.sql_ledger import open_ledger
+
+    book = open_ledger(ledger)
+    if book.promise.unit != unit:
+        raise SettingError(
+            f"the ledger protects {book.promise.unit.describe()}, but the screening asks for "
+            f"{unit.describe()}."
+        )
+    return book

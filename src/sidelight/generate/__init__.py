@@ -1,0 +1,1 @@
+"""GENERATE: synthetic records from a model."""

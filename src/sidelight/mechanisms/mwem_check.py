@@ -1,0 +1,134 @@
+"""What MWEM's settings ask for: whether it can run, how much noise there will be, how much memory."""
+
+import math
+from typing import TYPE_CHECKING
+
+from sidelight import _check
+from sidelight.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.mechanisms.base import Outlook
+from sidelight.privacy import event as events
+from sidelight.privacy.budget import Cost, Rho
+from sidelight.privacy.unit import Unit
+from sidelight.queries import workload as workloads
+from sidelight.queries.query import Cell, Marginal, Query, expected_l1_noise
+
+if TYPE_CHECKING:
+    from sidelight.mechanisms.mwem import MWEM
+
+
+def settings(mwem: "MWEM") -> None:
+    """Refuse settings outside their range, or at odds with one another."""
+    _check.positive_integer(rounds=mwem.rounds, max_component_cells=mwem.max_component_cells)
+    _check.share(total_share=mwem.total_share, select_share=mwem.select_share)
+    _check.one_of(("cuboids", "queries"), candidates=mwem.candidates)
+    _check.one_of(("zcdp", "pure"), accounting=mwem.accounting)
+    _check.one_of(("exponential", "permute-and-flip"), selection=mwem.selection)
+    _check.one_of(("noise", "cell", "none"), penalty=mwem.penalty)
+    _check.one_of(("last", "average"), output=mwem.output)
+    _check.one_of(("auto", "histogram", "components"), model=mwem.model)
+    _check.natural(passes=mwem.passes)
+    _check.positive(step=mwem.step, histogram_floor=mwem.histogram_floor)
+    if mwem.histogram_share != 0:
+        _check.share(histogram_share=mwem.histogram_share)
+    if mwem.model == "components" and (mwem.output == "average" or mwem.histogram_share):
+        raise SettingError(
+            "model='components' is a product: it can neither be averaged (output='average') nor start from "
+            "a noisy histogram (histogram_share). Take output='last' and histogram_share=0, or "
+            "model='histogram'."
+        )
+
+
+def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
+    """Refuse queries that the domain cannot answer, and a workload that leaves nothing to select."""
+    for query in asked:
+        query.check(domain)
+    about_something = [attrs for attrs in asked.supports if attrs]
+    if not about_something:
+        raise WorkloadError("the workload asks for the total alone; MWEM needs queries about attributes.")
+    if mwem.takes_components(domain):
+        smallest = min(domain.size(attrs) for attrs in about_something)
+        if smallest > mwem.max_component_cells:
+            raise TooLargeError(
+                f"the smallest query of the workload is about {smallest} cells, more than "
+                f"max_component_cells={mwem.max_component_cells}. Raise it, or ask for smaller marginals."
+            )
+
+
+def stddev(cost: Cost, query: Query, unit: Unit) -> float:
+    """σ of each number, if a query is measured at this cost."""
+    if isinstance(cost, Rho):
+        return events.Gaussian.at(cost, what="", l2_squared=query.l2_squared(unit)).stddev
+    return events.Laplace.at(cost, what="", l1=query.l1(unit)).stddev
+
+
+def noise(mwem: "MWEM", curator: Curator, total: float) -> None:
+    """Refuse a budget so small that each answer would carry more noise than there are records.
+
+    Only where that costs nothing: under add-or-remove the total has just been paid for, so the run goes on.
+    """
+    if not curator.unit.total_is_public:
+        return
+    sigma = stddev(_measure_cost(mwem, curator.remaining), _measured(mwem), curator.unit)
+    if sigma <= total:
+        return
+    ratio = total / sigma
+    sensible = math.floor(mwem.rounds * (ratio**2 if isinstance(curator.remaining, Rho) else ratio))
+    fewer = f"Ask for rounds={sensible} at most, or" if sensible else "One round would have too much of it too:"
+    raise SettingError(
+        f"rounds={mwem.rounds} leaves so little budget for each that its noise has a standard deviation "
+        f"of {sigma:.3g}, more than the {total:.3g} records. {fewer} give the release a larger epsilon."
+    )
+
+
+def penalty(kind: str, cost: Cost, unit: Unit) -> float:
+    """What a marginal's score loses for each of its cells."""
+    if kind == "noise":
+        sigma = stddev(cost, Marginal(()), unit)
+        # E|noise|: √(2/π) σ for Gaussian noise, b = σ/√2 for Laplace noise.
+        return expected_l1_noise(1, sigma) if isinstance(cost, Rho) else sigma / math.sqrt(2)
+    return 1.0 if kind == "cell" else 0.0
+
+
+def outlook(
+    mwem: "MWEM", domain: Domain, asked: workloads.Workload, *, allotment: Cost, unit: Unit
+) -> Outlook:
+    """Noise and memory, from public information alone."""
+    rest = allotment if unit.total_is_public else allotment.split(mwem.total_share)[1]
+    sigma = stddev(_measure_cost(mwem, rest), _measured(mwem), unit)
+    sizes = [domain.size(attrs) for attrs in asked.supports]
+    notes = [f"Each measured number carries noise of σ ≈ {sigma:.3g}; fewer rounds carry less."]
+    if mwem.takes_components(domain):
+        limit = mwem.max_component_cells
+        too_large = sum(size > limit for size in sizes)
+        sizes = [size for size in sizes if size <= limit]
+        # Each round makes or changes one component, and each holds two attributes or more.
+        most = min(mwem.rounds, len(domain))
+        model_bytes = 8 * (min(domain.size(), most * limit) + sum(domain.shape))
+        notes.append(f"The model is a product of components of at most {limit} cells each.")
+        if too_large:
+            notes.append(
+                f"{too_large} queries of the workload are larger than that and will not be measured."
+            )
+    else:
+        model_bytes = 8 * domain.size() * (2 if mwem.output == "average" else 1)
+    if len(set(asked.weights)) > 1:
+        notes.append("MWEM measures what it answers worst; the workload's weights are not used.")
+    return Outlook(
+        measurements=mwem.rounds + (mwem.histogram_share > 0),
+        stddev=sigma,
+        model_bytes=model_bytes,
+        counting_bytes=8 * sum(sizes),
+        notes=tuple(notes),
+    )
+
+
+def _measure_cost(mwem: "MWEM", rest: Cost) -> Cost:
+    _, for_rounds = rest.split(mwem.histogram_share)
+    return (for_rounds / mwem.rounds).split(mwem.select_share)[1]
+
+
+def _measured(mwem: "MWEM") -> Query:
+    """A query of the kind that is measured: what matters is its sensitivity."""
+    return Marginal(()) if mwem.candidates == "cuboids" else Cell((), ())

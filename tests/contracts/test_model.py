@@ -1,0 +1,80 @@
+"""What every model keeps. Adding one to the list is how it joins."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sidelight.data.domain import Domain
+from sidelight.errors import WorkloadError
+from sidelight.estimate.components import Components
+from sidelight.estimate.histogram import Histogram
+from sidelight.estimate.load import model_from_state
+from sidelight.estimate.multiplicative_weights import MultiplicativeWeights
+from sidelight.measure.measurement import Measurement
+from sidelight.queries.query import Marginal
+
+DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4, "d": 2})
+TOTAL = 250.0
+
+
+def fitted(kind):
+    rng = np.random.default_rng(9)
+    made = [
+        Measurement(Marginal(attrs), rng.dirichlet(np.ones(DOMAIN.size(attrs))) * TOTAL, 1.0)
+        for attrs in [("b",), ("c", "a")]
+    ]
+    return MultiplicativeWeights(passes=30).estimate(kind.uniform(DOMAIN, total=TOTAL), made)
+
+
+MODELS = {"histogram": fitted(Histogram), "components": fitted(Components)}
+
+
+@pytest.fixture(params=MODELS, ids=str)
+def model(request):
+    return MODELS[request.param]
+
+
+def test_every_marginal_has_its_shape_is_not_negative_and_sums_to_the_total(model):
+    for degree in range(len(DOMAIN) + 1):
+        for attrs in itertools.combinations(DOMAIN.attrs, degree):
+            counts = model.count(attrs)
+            assert counts.shape == DOMAIN.project(attrs).shape
+            assert counts.min() >= 0
+            assert counts.sum() == pytest.approx(model.total, rel=1e-9)
+
+
+def test_a_marginal_of_a_marginal_is_the_smaller_marginal(model):
+    np.testing.assert_allclose(model.count(("a", "b", "c")).sum(axis=(0, 2)), model.count(("b",)))
+
+
+def test_axes_come_in_the_order_asked(model):
+    np.testing.assert_allclose(model.count(("c", "b", "a")), model.count(("a", "b", "c")).transpose(2, 1, 0))
+
+
+def test_an_unknown_attribute_is_refused_by_name(model):
+    with pytest.raises(WorkloadError, match="unknown attribute 'x'"):
+        model.count(("a", "x"))
+
+
+def test_samples_have_the_number_asked_for_follow_the_model_and_repeat_with_their_seed(model):
+    table = model.sample(20_000, seed=4)
+
+    assert table.records == 20_000
+    for attrs in [("b",), ("a", "c"), ("d", "b")]:
+        expected = model.count(attrs) * 20_000 / model.total
+        # Four standard deviations of a sample without any rounding tricks.
+        assert (np.abs(table.count(attrs) - expected) <= 4 * np.sqrt(expected) + 1).all()
+    assert np.array_equal(table.count(DOMAIN.attrs), model.sample(20_000, seed=4).count(DOMAIN.attrs))
+
+
+def test_no_records_can_be_sampled_too(model):
+    assert model.sample(0, seed=1).records == 0
+
+
+def test_a_model_comes_back_from_its_state(model):
+    again = model_from_state(DOMAIN, model.state())
+
+    assert type(again) is type(model)
+    assert again.total == model.total
+    np.testing.assert_allclose(again.count(("d", "c", "a")), model.count(("d", "c", "a")), rtol=1e-12)

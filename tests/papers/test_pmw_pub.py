@@ -1,0 +1,89 @@
+"""What the PMW-Pub paper claims, on one state over four years (spec 5.4)."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from sidelight.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.estimate.support import Support
+from sidelight.evaluate.screening import best_mixture_error
+from sidelight.mechanisms.mwem_pub import MWEMPub
+from sidelight.mechanisms.pmw_pub import PMWPub
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+from sidelight.testing import SeededNoise
+
+pytestmark = [pytest.mark.paper, pytest.mark.slow]
+ATTRS = ("SCHL", "MAR", "RELP", "ESP", "CIT", "ANC", "SEX", "RAC1P", "EMPLOYED")
+UNIT = Unit("replace")
+
+
+@pytest.fixture(scope="module")
+def massachusetts(shared_data):
+    name = "acs_employment_ma_2015_2018"
+    specs = json.loads((shared_data / f"{name}.domain.json").read_text(encoding="utf-8"))
+    columns = pq.read_table(shared_data / f"{name}.parquet", columns=[*ATTRS, "YEAR"])
+    domain = Domain.of({attr: specs[attr]["size"] for attr in ATTRS})
+    codes = np.stack([np.searchsorted(specs[a]["values"], columns[a].to_numpy()) for a in ATTRS], axis=1)
+    years = columns["YEAR"].to_numpy()
+    private, public = (Table.of_codes(domain, codes[years == year]) for year in (2018, 2015))
+    return private, public, Workload.of("3-way", domain)
+
+
+def largest_error(model, private, workload):
+    exact = private.count_many(list(workload.supports))
+    gaps = [
+        np.abs(model.count(attrs) - count).max()
+        for attrs, count in zip(workload.supports, exact, strict=True)
+    ]
+    return max(gaps) / private.records
+
+
+def mean_error(mechanism, massachusetts, epsilon, seeds=3):
+    private, public, workload = massachusetts
+    budget = Budget(epsilon=epsilon, delta=1 / private.records**2)
+    errors = []
+    for seed in range(seeds):
+        ledger = MemoryLedger(Promise(budget, UNIT, "paper"))
+        allotment = mechanism.allotment(budget)
+        curator = Curator(private, allotment=allotment, unit=UNIT, ledger=ledger, noise=SeededNoise(seed))
+        errors.append(largest_error(mechanism.run(curator, workload, public=public).model, private, workload))
+    return float(np.mean(errors))
+
+
+def test_private_rounds_improve_on_the_public_table_and_more_budget_improves_more(massachusetts):
+    private, public, workload = massachusetts
+    alone = largest_error(Support.of_table(public, total=private.records), private, workload)
+
+    little, much = (mean_error(PMWPub(), massachusetts, epsilon) for epsilon in (0.25, 1.0))
+
+    assert much < little < alone
+    assert much < alone / 2
+
+
+def test_pmw_pub_beats_mwem_pub_at_the_same_promise(massachusetts):
+    assert mean_error(PMWPub(), massachusetts, 0.5) < mean_error(MWEMPub(), massachusetts, 0.5)
+
+
+def test_no_budget_beats_the_best_mixture(massachusetts):
+    private, public, workload = massachusetts
+    floor = best_mixture_error(private, public, workload=workload)
+
+    reached = mean_error(PMWPub(rounds=200, output="last"), massachusetts, 1e6, seeds=1)
+
+    assert floor.low <= reached
+
+
+def test_a_random_support_fails_badly(massachusetts):
+    random = PMWPub(support="random", prior="uniform", support_records=10_000)
+
+    assert mean_error(random, massachusetts, 1.0, seeds=1) > 5 * mean_error(
+        PMWPub(), massachusetts, 1.0, seeds=1
+    )
