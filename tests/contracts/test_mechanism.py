@@ -9,6 +9,7 @@ from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, SettingError
 from sidelight.journal import Journal
 from sidelight.mechanisms.aim import AIM
+from sidelight.mechanisms.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mwem import MWEM
@@ -29,6 +30,7 @@ MECHANISMS: list[Mechanism] = [
     PMWPub(rounds=4),
     PMWPub(rounds=4, selection="permute-and-flip", output="last", prior="uniform"),
     AIM(rounds_per_attribute=4),
+    Aperture(max_rounds=4),
     JAM(rounds=5),
     JAM(rounds=4, weighting="public-error", last_round="private", repeat_public=False),
 ]

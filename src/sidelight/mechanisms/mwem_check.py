@@ -75,7 +75,9 @@ def noise(mwem: "MWEM", curator: Curator, total: float) -> None:
         return
     ratio = total / sigma
     sensible = math.floor(mwem.rounds * (ratio**2 if isinstance(curator.remaining, Rho) else ratio))
-    fewer = f"Ask for rounds={sensible} at most, or" if sensible else "One round would have too much of it too:"
+    fewer = (
+        f"Ask for rounds={sensible} at most, or" if sensible else "One round would have too much of it too:"
+    )
     raise SettingError(
         f"rounds={mwem.rounds} leaves so little budget for each that its noise has a standard deviation "
         f"of {sigma:.3g}, more than the {total:.3g} records. {fewer} give the release a larger epsilon."

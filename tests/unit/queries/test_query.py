@@ -9,7 +9,17 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Cell, Fourier, Linear, Marginal, Prefix, Query, Range, query_from_json, whole
+from sidelight.queries.query import (
+    Cell,
+    Fourier,
+    Linear,
+    Marginal,
+    Prefix,
+    Query,
+    Range,
+    query_from_json,
+    whole,
+)
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
 QUERIES: list[Query] = [
