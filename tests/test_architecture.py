@@ -21,7 +21,7 @@ FLOW = [
     ("estimate", "generate"),  # a model knows how to sample itself
     ("mechanisms",),
     ("statistics",),
-    ("evaluate",),
+    ("evaluation",),
     ("plan", "audit"),
     ("front_door",),
     ("report",),
@@ -39,7 +39,7 @@ DRAWS = {
     "sidelight.select.permute_and_flip",
 }
 SAMPLERS = {"discrete_gaussian", "discrete_laplace"}
-DOORS = {"curator.py", "statistics/curator.py", "evaluate/screening_curator.py"}
+DOORS = {"curator.py", "statistics/curator.py", "evaluation/screening_curator.py"}
 
 
 def modules() -> list[Path]:

@@ -19,7 +19,7 @@ COMMANDS = {
     "python": ["-c", "pass"],
     "numpy_scipy": ["-c", "import numpy, scipy"],
     "sidelight": ["-c", "import numpy, scipy, sidelight"],
-    "sidelight_front_door": ["-c", "import numpy, scipy, sidelight as sl; sl.release; sl.Schema; sl.Workload"],
+    "sidelight_front_door": ["-c", "import numpy, scipy, sidelight as sl; sl.release; sl.Schema"],
     "help": ["-m", "sidelight", "--help"],
 }
 

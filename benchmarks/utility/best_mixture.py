@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from experiment import RESULTS
 from resumable import run_cells
 from sidelight.data.table import Table
-from sidelight.evaluate.screening import best_mixture_error
+from sidelight.evaluation.screening import best_mixture_error
 from tables import employment, income
 
 

@@ -24,7 +24,7 @@ from experiment import RESULTS, curator_of, data_folder
 from resumable import run_cells
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluate.marginals import workload_error
+from sidelight.evaluation.marginals import workload_error
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiment import RESULTS, coded_table, columns, curator_of, described, summarise, write_rows
 from plot import line_plot
 from sidelight.data.table import Table
-from sidelight.evaluate.marginals import relative_entropy
+from sidelight.evaluation.marginals import relative_entropy
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.mwem import MWEM

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiment import RESULTS, coded_table, columns, curator_of, described, summarise, write_rows
 from plot import line_plot
 from sidelight.data.table import Table
-from sidelight.evaluate.marginals import Errors
-from sidelight.evaluate.svd_bound import spectrum, squared_error_bound
+from sidelight.evaluation.marginals import Errors
+from sidelight.evaluation.svd_bound import spectrum, squared_error_bound
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload

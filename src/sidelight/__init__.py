@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sidelight.data.table import Table as Table
     from sidelight.errors import BudgetExhausted as BudgetExhausted
     from sidelight.errors import SidelightError as SidelightError
-    from sidelight.evaluate.evaluate import evaluate as evaluate
-    from sidelight.evaluate.screening import best_mixture_error as best_mixture_error
+    from sidelight.evaluation.against import evaluate as evaluate
+    from sidelight.evaluation.screening import best_mixture_error as best_mixture_error
     from sidelight.front_door import release as release
     from sidelight.mechanisms.release import Release as Release
     from sidelight.plan import Plan as Plan
@@ -42,8 +42,8 @@ _WHERE = {
     "Plan": "sidelight.plan",
     "release": "sidelight.front_door",
     "Release": "sidelight.mechanisms.release",
-    "evaluate": "sidelight.evaluate.evaluate",
-    "best_mixture_error": "sidelight.evaluate.screening",
+    "evaluate": "sidelight.evaluation.against",
+    "best_mixture_error": "sidelight.evaluation.screening",
     "Group": "sidelight.statistics.group",
     "mixed_mean": "sidelight.statistics.mixed_mean",
     "mixed_quantile": "sidelight.statistics.mixed_quantile",

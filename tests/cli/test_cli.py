@@ -274,7 +274,8 @@ def test_unknown_commands_and_missing_options_exit_2(people):
 @pytest.mark.parametrize(
     "command",
     [["demo"], ["schema", "draft"], ["schema", "check"], ["plan"], ["release"], ["answer"], ["sample"],
-     ["evaluate"], ["ledger", "open"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "close"]],
+     ["evaluate"], ["report"], ["screen"], ["mean"], ["quantile"],
+     ["ledger", "open"], ["ledger", "show"], ["ledger", "verify"], ["ledger", "close"]],
     ids=" ".join,
 )  # fmt: skip
 def test_every_command_helps_with_an_example(command, tmp_path):

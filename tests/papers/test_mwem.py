@@ -10,8 +10,8 @@ import pytest
 from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluate.marginals import Errors, max_error, relative_entropy
-from sidelight.evaluate.svd_bound import spectrum, squared_error_bound
+from sidelight.evaluation.marginals import Errors, max_error, relative_entropy
+from sidelight.evaluation.svd_bound import spectrum, squared_error_bound
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.privacy.budget import Budget, Epsilon

@@ -10,7 +10,7 @@ from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.estimate.support import Support
-from sidelight.evaluate.screening import best_mixture_error
+from sidelight.evaluation.screening import best_mixture_error
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.privacy.budget import Budget

@@ -10,7 +10,7 @@ from sidelight.audit import attack
 from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluate.screening_curator import ScreeningCurator
+from sidelight.evaluation.screening_curator import ScreeningCurator
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub

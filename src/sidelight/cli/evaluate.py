@@ -17,7 +17,7 @@ def evaluate(
 
     Example: sidelight evaluate people-release people.csv --workload 2-way
     """
-    from sidelight.evaluate.evaluate import evaluate as compare
+    from sidelight.evaluation.against import evaluate as compare
     from sidelight.mechanisms.release import Release
 
     outcome = compare(Release.load(folder), table, workload=workload)

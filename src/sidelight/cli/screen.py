@@ -23,7 +23,7 @@ def screen(
 
     Example: sidelight screen people.csv --schema people.toml --public 2015.csv --public oh.csv --epsilon 0.1
     """
-    from sidelight.evaluate.screening import screen as rank
+    from sidelight.evaluation.screening import screen as rank
 
     ranked = rank(
         table, {_name(path): path for path in public}, schema=schema, epsilon=epsilon, workload=workload,

@@ -10,7 +10,7 @@ from sidelight.queries.query import Cell, Fourier, Linear, Marginal, Range
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4})
 EXACT = MirrorDescent(max_steps=3000, tolerance=1e-10)
-KINDS = [MirrorDescent(), MirrorDescent(accelerate=False)]
+KINDS = [MirrorDescent(), MirrorDescent(accelerate=False, tolerance=1e-3)]
 
 
 def joint(seed=0, total=1000.0):

@@ -8,7 +8,7 @@ from sidelight.errors import SettingError
 from sidelight.estimate.components import Components
 from sidelight.estimate.histogram import Histogram
 from sidelight.estimate.multiplicative_weights import MultiplicativeWeights, groups
-from sidelight.evaluate.marginals import entropy_between
+from sidelight.evaluation.marginals import entropy_between
 from sidelight.measure.measurement import Measurement
 from sidelight.queries.query import Cell, Fourier, Linear, Marginal, Range
 

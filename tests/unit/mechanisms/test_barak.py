@@ -8,7 +8,7 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
-from sidelight.evaluate.marginals import max_error
+from sidelight.evaluation.marginals import max_error
 from sidelight.mechanisms.barak import Barak, coefficients, marginal_of
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Epsilon

@@ -8,7 +8,7 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.estimate.components import Components
 from sidelight.estimate.histogram import Histogram
-from sidelight.evaluate.marginals import max_error, relative_entropy
+from sidelight.evaluation.marginals import max_error, relative_entropy
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Epsilon, Rho

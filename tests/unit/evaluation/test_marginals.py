@@ -7,8 +7,8 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
 from sidelight.estimate.histogram import Histogram
-from sidelight.evaluate import metric
-from sidelight.evaluate.marginals import (
+from sidelight.evaluation import metric
+from sidelight.evaluation.marginals import (
     Errors,
     entropy_between,
     max_error,

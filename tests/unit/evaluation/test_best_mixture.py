@@ -11,9 +11,9 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, DataError, SettingError, WorkloadError
 from sidelight.estimate.support import Support
-from sidelight.evaluate.best_mixture import bracketed, exact, shares_of
-from sidelight.evaluate.screening import best_mixture_error, error_without_public, screen
-from sidelight.evaluate.screening_curator import NoisyMixture
+from sidelight.evaluation.best_mixture import bracketed, exact, shares_of
+from sidelight.evaluation.screening import best_mixture_error, error_without_public, screen
+from sidelight.evaluation.screening_curator import NoisyMixture
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise

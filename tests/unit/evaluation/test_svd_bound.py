@@ -3,7 +3,7 @@ import pytest
 
 from sidelight.data.domain import Domain
 from sidelight.errors import SettingError
-from sidelight.evaluate.svd_bound import (
+from sidelight.evaluation.svd_bound import (
     prefix_spectrum,
     product_spectrum,
     range_spectrum,

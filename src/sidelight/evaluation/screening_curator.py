@@ -18,7 +18,7 @@ from sidelight.data.table import Table
 from sidelight.door import Door
 from sidelight.errors import DataError, SettingError
 from sidelight.estimate.support import Support
-from sidelight.evaluate.best_mixture import exact, shares_of, tolerance_for
+from sidelight.evaluation.best_mixture import exact, shares_of, tolerance_for
 from sidelight.measure.laplace import laplace
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost

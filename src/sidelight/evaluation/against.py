@@ -7,9 +7,9 @@ from typing import Any
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError
-from sidelight.evaluate import metric
-from sidelight.evaluate.marginals import Errors
-from sidelight.evaluate.metric import Metric
+from sidelight.evaluation import metric
+from sidelight.evaluation.marginals import Errors
+from sidelight.evaluation.metric import Metric
 from sidelight.mechanisms.release import Release
 from sidelight.queries.workload import Workload
 

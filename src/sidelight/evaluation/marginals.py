@@ -104,4 +104,4 @@ def entropy_between(exact: NDArray[Any], released: NDArray[Any]) -> float:
     held = p > 0
     if (q[held] <= 0).any():
         return math.inf
-    return float((p[held] * np.log(p[held] / q[held])).sum())
+    return float((p[held] * (np.log(p[held]) - np.log(q[held]))).sum())

@@ -17,8 +17,8 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.estimate.support import Support
-from sidelight.evaluate.best_mixture import BestMixture, bracketed, exact, shares_of, tolerance_for
-from sidelight.evaluate.screening_curator import NoisyMixture, ScreeningCurator
+from sidelight.evaluation.best_mixture import BestMixture, bracketed, exact, shares_of, tolerance_for
+from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurator
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.noise import NoiseSource

@@ -1,0 +1,173 @@
+"""A distribution that is a product of small tables: p(x) = exp(Σ θ_c(x_c)) / Z.
+
+McKenna, Sheldon, Miklau (2019), "Graphical-model based estimation and inference for
+differential privacy", arXiv:1901.09136. Attributes that no potential touches are uniform and
+independent of the rest; combinations declared impossible have no mass.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight import _check
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.table import Table
+from sidelight.errors import SchemaError, WorkloadError
+from sidelight.estimate.answering import Answers, marginals_of
+from sidelight.estimate.arrays import arrays
+from sidelight.estimate.inference import Calibrator
+from sidelight.estimate.junction_tree import JunctionTree
+from sidelight.estimate.model import ModelState
+from sidelight.generate.sample import codes_along_tree
+
+Array = NDArray[np.float64]
+Potentials = Mapping[Attrs, Array]
+"""Attribute set to log-potential, axes in the order of the attributes named."""
+Impossible = tuple[Attrs, NDArray[np.bool_]]
+"""Attributes, and true at each combination of their values that cannot be."""
+
+_NEXT_TO_NOTHING = 1e-100
+"""A share below this counts as 0."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a model came about."""
+
+    objective: float
+    """The data term, plus the weighted divergence from the prior where there is one."""
+    steps: int
+    """How often the tree was summed."""
+    converged: bool
+    """Whether it stopped by itself, and not at the most steps allowed."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphicalModel:
+    """A Markov random field over a domain, scaled to a total.
+
+    >>> model = GraphicalModel.uniform(Domain.of({"a": 2, "b": 3}), total=12.0)
+    >>> model.count(("b",)), model.tree.cells
+    (array([4., 4., 4.]), 5)
+    """
+
+    domain: Domain
+    total: float
+    potentials: Potentials = field(repr=False)
+    impossible: tuple[Impossible, ...] = field(default=(), repr=False)
+    fit: Fit | None = None
+    arrays: str = "numpy"
+    """The array library that sums the tree; see ``sidelight.estimate.arrays``."""
+
+    def __post_init__(self) -> None:
+        _check.positive(total=self.total)
+        for attrs, potential in self.potentials.items():
+            check_table(self.domain, attrs, potential.shape, "potential")
+            if not np.isfinite(potential).all():
+                raise WorkloadError(
+                    f"the potential on {' × '.join(attrs)} must be finite; use impossible for zeros."
+                )
+        for attrs, mask in self.impossible:
+            check_table(self.domain, attrs, mask.shape, "constraint")
+
+    @classmethod
+    def uniform(cls, domain: Domain, *, total: float) -> "GraphicalModel":
+        """Every cell alike: the model before anything was measured."""
+        return cls(domain, total, {})
+
+    @cached_property
+    def tree(self) -> JunctionTree:
+        """The junction tree of the potentials and the constraints."""
+        return JunctionTree.of(self.domain, [*self.potentials, *(attrs for attrs, _ in self.impossible)])
+
+    @cached_property
+    def _calibrated(self) -> tuple[tuple[Array, ...], float]:
+        library = arrays(self.arrays)
+        fixed = [*self.potentials.items(), *forbidding(self.impossible)]
+        calibrator = Calibrator(self.tree, (), library=library, fixed=fixed)
+        log_partition = calibrator.run(())
+        beliefs = tuple(library.numpy(belief) for belief in calibrator.beliefs)
+        for belief in beliefs:
+            # Products of such numbers leave the normal range, where processors are many times slower.
+            belief[belief < _NEXT_TO_NOTHING] = 0.0
+        return beliefs, log_partition
+
+    @property
+    def log_partition(self) -> float:
+        """Ln Z, the logarithm of the sum of exp(Σ θ) over all possible cells."""
+        return self._calibrated[1]
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self.tree, self._calibrated[0])
+
+    def count(self, attrs: Attrs) -> Array:
+        """The marginal on these attributes, axes in the order asked, summing to the total."""
+        return self.count_many([attrs])[0]
+
+    def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
+        """Many marginals at once; work that they have in common is done once."""
+        asked = [tuple(attrs) for attrs in wanted]
+        for attrs in asked:
+            self.domain.require(attrs)
+            if len(set(attrs)) < len(attrs):
+                raise WorkloadError(f"a marginal names an attribute twice: {', '.join(attrs)}.")
+        return [np.asarray(self.total * p) for p in marginals_of(self._answers, asked)]
+
+    def sample(self, records: int, *, seed: int) -> Table:
+        """Synthetic records, drawn clique by clique with little more than rounding error."""
+        _check.natural(records=records)
+        codes = codes_along_tree(self.tree, self._answers.marginal, records, np.random.default_rng(seed))
+        self._answers.forget()
+        return Table.of_codes(self.domain, codes)
+
+    def state(self) -> ModelState:
+        """Potentials and constraints: all that is needed to load the model again."""
+        kept: dict[str, NDArray[Any]] = {f"potential_{i}": p for i, p in enumerate(self.potentials.values())}
+        kept |= {f"impossible_{i}": mask for i, (_, mask) in enumerate(self.impossible)}
+        meta = {
+            "total": self.total,
+            "potentials": [list(attrs) for attrs in self.potentials],
+            "impossible": [list(attrs) for attrs, _ in self.impossible],
+        }
+        if self.fit is not None:
+            meta["fit"] = {
+                "objective": self.fit.objective,
+                "steps": self.fit.steps,
+                "converged": self.fit.converged,
+            }
+        return ModelState("graphical", meta, kept)
+
+    @classmethod
+    def from_state(cls, domain: Domain, state: ModelState) -> "GraphicalModel":
+        """The model that ``state`` wrote down."""
+        meta, kept = state.meta, state.arrays
+
+        def shaped(kind: str, index: int, attrs: Attrs) -> NDArray[Any]:
+            return kept[f"{kind}_{index}"].reshape(domain.project(attrs).shape)
+
+        potentials = [tuple(attrs) for attrs in meta["potentials"]]
+        impossible = [tuple(attrs) for attrs in meta["impossible"]]
+        return cls(
+            domain,
+            float(meta["total"]),
+            {a: shaped("potential", i, a).astype(np.float64) for i, a in enumerate(potentials)},
+            tuple((a, shaped("impossible", i, a).astype(np.bool_)) for i, a in enumerate(impossible)),
+            fit=Fit(**meta["fit"]) if "fit" in meta else None,
+        )
+
+
+def forbidding(impossible: Iterable[Impossible]) -> list[tuple[Attrs, Array]]:
+    """Constraints as potentials: −∞ at what cannot be, and 0 elsewhere."""
+    return [(attrs, np.where(mask, -np.inf, 0.0)) for attrs, mask in impossible]
+
+
+def check_table(domain: Domain, attrs: Attrs, shape: tuple[int, ...], what: str) -> None:
+    """Refuse a table that does not fit the attributes it is named after."""
+    expected = domain.project(attrs).shape
+    if shape != expected:
+        raise SchemaError(f"the {what} on {' × '.join(attrs)} must have shape {expected}; got {shape}.")
