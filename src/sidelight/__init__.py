@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from sidelight.data.schema import Schema as Schema
     from sidelight.data.table import Table as Table
     from sidelight.errors import BudgetExhausted as BudgetExhausted
+    from sidelight.errors import PrivacyWarning as PrivacyWarning
     from sidelight.errors import SidelightError as SidelightError
     from sidelight.evaluation.against import evaluate as evaluate
     from sidelight.evaluation.screening import best_mixture_error as best_mixture_error
     from sidelight.front_door import release as release
     from sidelight.mechanisms.release import Release as Release
     from sidelight.plan import Plan as Plan
-    from sidelight.plan import PrivacyWarning as PrivacyWarning
     from sidelight.privacy.budget import Budget as Budget
     from sidelight.privacy.budget import Rho as Rho
     from sidelight.privacy.sql_ledger import SqlLedger as SqlLedger
@@ -50,7 +50,7 @@ _WHERE = {
     "grouped_mean": "sidelight.statistics.grouped",
     "SidelightError": "sidelight.errors",
     "BudgetExhausted": "sidelight.errors",
-    "PrivacyWarning": "sidelight.plan",
+    "PrivacyWarning": "sidelight.errors",
 }
 
 __all__ = [*_WHERE, "testing"]  # the keys are names

@@ -72,3 +72,7 @@ class BudgetExhaustedError(SidelightError):
 
 BudgetExhausted = BudgetExhaustedError
 """The name that messages and people use."""
+
+
+class PrivacyWarning(UserWarning):
+    """A promise that keeps the letter of differential privacy but protects little."""

@@ -8,17 +8,13 @@ from typing import Any
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import SettingError
+from sidelight.errors import PrivacyWarning, SettingError
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
-
-
-class PrivacyWarning(UserWarning):
-    """A promise that keeps the letter of differential privacy but protects little."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,11 @@
 """Each command run as a person would: output, exit codes, and no traceback ever."""
 
 import contextlib
+import errno
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import warnings
@@ -244,13 +246,72 @@ def test_an_interrupted_release_can_be_resumed_by_the_same_command(opened):
     assert "already exists" in again.stderr
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full, a disk that is always full")
-def test_a_full_disk_loses_nothing(opened):
-    (opened / "full").symlink_to("/dev/full")
-    failed = release(opened, out="full/out")
+def test_a_full_disk_loses_nothing_and_costs_nothing_twice(opened, monkeypatch):
+    def full(release, folder):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    assert failed.returncode == 2, failed.stderr
-    assert "Traceback" not in failed.stderr
+    with monkeypatch.context() as patched:
+        patched.setattr("sidelight.mechanisms.folder._write", full)
+        failed = release(opened)
+    before = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
+
+    again = release(opened)
+    after = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
+
+    assert failed.returncode == 2
+    assert "No space left on device" in failed.stderr
+    assert "repeat the same command" in failed.stderr
+    assert not list(opened.glob(".out*"))
+    assert again.returncode == 0, again.stderr
+    assert (opened / "out" / "release.json").is_file()
+    assert not (opened / "out.checkpoint").exists()
+    assert after["spent"] == before["spent"] > 0
+    assert len(after["runs"]) == 1
+
+
+def test_a_delta_that_is_no_small_probability_is_warned_about(people):
+    sidelight("ledger", "open", "loose.ledger", "--epsilon", 1, "--delta", "0.01", folder=people)
+
+    made = release(people, "--ledger", "loose.ledger")
+
+    assert made.returncode == 0
+    assert "warning: delta = 0.01 is at least 1/n" in made.stderr
+
+
+@pytest.mark.parametrize("delta", ["1", "1.5", "-0.1"])
+def test_a_promise_with_an_impossible_delta_is_refused(people, delta):
+    refused = sidelight("ledger", "open", "x.ledger", "--epsilon", 1, f"--delta={delta}", folder=people)
+
+    assert refused.returncode == 2
+    assert "delta must be at least 0 and below 1" in refused.stderr
+    assert not (people / "x.ledger").exists()
+
+
+def test_a_public_table_that_does_not_fit_is_refused_before_anything_is_read(opened):
+    (opened / "public.csv").write_text("name,age,pay\nann,1,2\ncarol,4,5\n")
+
+    failed = release(opened, "--mechanism", "pmw-pub", "--public", "public.csv")
+
+    assert failed.returncode == 2
+    assert "public.csv" in failed.stderr
+    assert "name" in failed.stderr
+    facts = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
+    assert facts["spent"] == 0
+
+
+def test_a_tampered_ledger_is_refused(opened):
+    assert release(opened).returncode == 0
+    with sqlite3.connect(opened / "p.ledger") as connection:
+        for (name,) in connection.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+            connection.execute(f'drop trigger "{name}"')
+        table = connection.execute("select name from sqlite_master where type = 'table'").fetchone()[0]
+        connection.execute(f'delete from "{table}" where rowid = 3')
+    connection.close()
+
+    failed = release(opened, out="more", epsilon=0.1)
+
+    assert failed.returncode == 2
+    assert "p.ledger" in failed.stderr
 
 
 @pytest.mark.slow

@@ -10,7 +10,9 @@ from sidelight.errors import WorkloadError
 from sidelight.estimate.components import Components
 from sidelight.estimate.histogram import Histogram
 from sidelight.estimate.load import model_from_state
+from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.multiplicative_weights import MultiplicativeWeights
+from sidelight.estimate.support import Support
 from sidelight.measure.measurement import Measurement
 from sidelight.queries.query import Marginal
 
@@ -18,16 +20,24 @@ DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4, "d": 2})
 TOTAL = 250.0
 
 
-def fitted(kind):
+def measured():
     rng = np.random.default_rng(9)
-    made = [
+    return [
         Measurement(Marginal(attrs), rng.dirichlet(np.ones(DOMAIN.size(attrs))) * TOTAL, 1.0)
         for attrs in [("b",), ("c", "a")]
     ]
-    return MultiplicativeWeights(passes=30).estimate(kind.uniform(DOMAIN, total=TOTAL), made)
 
 
-MODELS = {"histogram": fitted(Histogram), "components": fitted(Components)}
+def fitted(kind):
+    return MultiplicativeWeights(passes=30).estimate(kind.uniform(DOMAIN, total=TOTAL), measured())
+
+
+MODELS = {
+    "histogram": fitted(Histogram),
+    "components": fitted(Components),
+    "support": Support.random(DOMAIN, records=30, seed=3, total=TOTAL),
+    "graphical": MirrorDescent().estimate(DOMAIN, measured(), total=TOTAL),
+}
 
 
 @pytest.fixture(params=MODELS, ids=str)

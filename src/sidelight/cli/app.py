@@ -23,7 +23,7 @@ from sidelight.cli import (
     screen,
 )
 from sidelight.cli._shared import talk
-from sidelight.errors import SidelightError
+from sidelight.errors import PrivacyWarning, SidelightError
 
 app = typer.Typer(
     name="sidelight",
@@ -64,6 +64,7 @@ def root(
 
 def main() -> None:
     """Run a command; whatever goes wrong ends in a sentence, never in a traceback."""
+    warnings.simplefilter("always", PrivacyWarning)
     warnings.showwarning = lambda message, *_: talk(f"warning: {message}")
     try:
         code = app(standalone_mode=False)

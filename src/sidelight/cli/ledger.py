@@ -20,6 +20,7 @@ def open_(
     ] = "replace",
     records: Annotated[int, typer.Option(help="How many records one person may have.")] = 1,
     name: Annotated[str | None, typer.Option(help="Name of the table; the file's name unless said.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Open a ledger with its promise. The promise can never be changed."""
     from pathlib import PurePath
@@ -31,7 +32,10 @@ def open_(
 
     protects = Unit(unit, records)  # type: ignore[arg-type]  # checked by Unit itself
     promise = Promise(Budget(epsilon=epsilon, delta=delta), protects, name or PurePath(where).stem)
-    SqlLedger.create(where, promise)
+    ledger = SqlLedger.create(where, promise)
+    if as_json:
+        tell_json({"ledger": where, "promise": promise.as_json(), "head": ledger.head})
+        return
     talk(f"opened {where}: ε = {epsilon:g} at δ = {delta:g}, {protects.describe()}.")
 
 
@@ -95,10 +99,16 @@ def verify(
 
 @app.command(epilog="Example: sidelight ledger close people.ledger RUN")
 def close(
-    where: Where, run: Annotated[str, typer.Argument(help="A run that died, as `ledger show` names it.")]
+    where: Where,
+    run: Annotated[str, typer.Argument(help="A run that died, as `ledger show` names it.")],
+    as_json: Json = False,
 ) -> None:
     """Close a run that will never be resumed: what it did not spend goes back to the budget."""
     from sidelight.privacy.sql_ledger import open_ledger
 
-    open_ledger(where).close(run)
-    talk(f"closed {run}; it can no longer be resumed.")
+    ledger = open_ledger(where)
+    ledger.close(run)
+    if as_json:
+        tell_json({"closed": run, "left": float(ledger.left)})
+    else:
+        talk(f"closed {run}; it can no longer be resumed.")

@@ -57,7 +57,13 @@ def release(
         )
     journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
     made = front_door.run(plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet))
-    made.save(out)
+    try:
+        made.save(out)
+    except ReleaseError as error:
+        raise ReleaseError(
+            f"{error} Nothing is lost: all that was paid for is kept in {journal}. Make room and repeat "
+            "the same command; it pays nothing again."
+        ) from error
     if checkpoint is None:
         shutil.rmtree(journal, ignore_errors=True)
     if as_json:

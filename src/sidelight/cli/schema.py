@@ -15,15 +15,20 @@ def draft(
     public: Annotated[str, typer.Argument(help="A PUBLIC table: CSV or Parquet, or a glob.")],
     out: Annotated[Path | None, typer.Option(help="Where to write it; to stdout unless said.")] = None,
     bins: Annotated[int, typer.Option(min=1, help="Bins for each numeric column.")] = 32,
+    as_json: Json = False,
 ) -> None:
     """Write a first schema from PUBLIC data, with comments that invite editing."""
     from sidelight.data.schema import Schema
 
     text = Schema.draft(public, bins=bins).to_toml()
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    if as_json:
+        tell_json({"out": None if out is None else str(out), "toml": text})
+        return
     if out is None:
         tell(text)
         return
-    out.write_text(text, encoding="utf-8")
     talk(f"wrote {out}. Read it, and edit bounds, bins and labels before you use it on private data.")
 
 

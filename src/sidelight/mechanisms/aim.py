@@ -45,7 +45,10 @@ class AIM(Mechanism):
     """Size limit of the graphical model; it grows with the budget spent."""
     oversized: Oversized = "refuse"
     """What to do with workload marginals above the size limit."""
-    estimator: MirrorDescent = MirrorDescent()
+    estimator: MirrorDescent = MirrorDescent(tolerance=3e-3)
+    """How each round refits, from the round before."""
+    final_estimator: MirrorDescent = MirrorDescent()
+    """How the last fit is made, from the start: cells that earlier rounds drove to 0 come back slowly."""
 
     def __post_init__(self) -> None:
         _check.positive_integer(rounds_per_attribute=self.rounds_per_attribute)
@@ -85,6 +88,7 @@ class AIM(Mechanism):
             if moved <= expected_l1_noise(chosen.cells(domain), stddev):
                 round_cost = round_cost * 4
 
+        model = self.final_estimator.estimate(domain, measurements, total=n)
         return Release(model, tuple(measurements), curator.events)
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:

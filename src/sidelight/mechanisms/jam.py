@@ -64,7 +64,10 @@ class JAM(Mechanism):
     """Whether the last round may take a public marginal, and leave its measuring share unspent (paper)."""
     repeat_public: bool = True
     """Whether a public marginal may be chosen again, which teaches nothing (paper)."""
-    estimator: MirrorDescent = MirrorDescent()
+    estimator: MirrorDescent = MirrorDescent(tolerance=3e-3)
+    """How each round refits, from the round before."""
+    final_estimator: MirrorDescent = MirrorDescent()
+    """How the last fit is made, from the start: cells that earlier rounds drove to 0 come back slowly."""
 
     def __post_init__(self) -> None:
         _check.positive_integer(rounds=self.rounds)
@@ -88,6 +91,7 @@ class JAM(Mechanism):
 
         model = GraphicalModel.uniform(domain, total=n)
         taken: list[_Taken] = []
+        weights: list[ArrayLike] = []
         for t in range(self.rounds):
             select_cost, measure_cost = (curator.remaining / (self.rounds - t)).split(self.select_share)
             stddev = marginal_stddev(measure_cost, curator.unit)
@@ -109,6 +113,7 @@ class JAM(Mechanism):
             weights = [self._weight(one, n, public.records) for one in taken]
             model = self.estimator.estimate(domain, taken, total=n, start=model, precisions=weights)
 
+        model = self.final_estimator.estimate(domain, taken, total=n, precisions=weights)
         return Release(
             model,
             tuple(one for one in taken if not one.is_public),
