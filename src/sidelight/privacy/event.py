@@ -151,11 +151,12 @@ class Laplace(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exponential(Event):
-    """Pr[r] ∝ exp(ε s_r / 2Δ): ε-DP with bounded range, so ε²/8-zCDP (spec 2.5)."""
+class Selection(Event):
+    """A private choice among candidates: ε-DP, and ε²/``divisor`` of zCDP."""
 
-    name = "exponential"
     currencies = (Rho, Epsilon)
+    divisor: ClassVar[int]
+    """ε² over this is what the choice costs in ρ."""
     epsilon: Fraction
     """ε of the draw; at most what ``cost`` pays for."""
     sensitivity: Fraction
@@ -165,41 +166,32 @@ class Exponential(Event):
 
     @classmethod
     def at(cls, cost: Cost, *, what: str, sensitivity: Fraction, candidates: int) -> Self:
-        """The sharpest selection that this cost pays for: ε = √(8ρ), or ε itself."""
-        epsilon = sqrt_down(8 * _paid(cost)) if isinstance(cost, Rho) else round_down(_paid(cost))
+        """The sharpest selection that this cost pays for: ε = √(divisor · ρ), or ε itself."""
+        paid = _paid(cost)
+        epsilon = sqrt_down(cls.divisor * paid) if isinstance(cost, Rho) else round_down(paid)
         return cls(
             what=what, cost=cost, epsilon=epsilon, sensitivity=Fraction(sensitivity), candidates=candidates
         )
 
     @property
     def owed(self) -> Fraction:
-        return self.epsilon**2 / 8 if isinstance(self.cost, Rho) else self.epsilon
+        return self.epsilon**2 / self.divisor if isinstance(self.cost, Rho) else self.epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
-class PermuteAndFlip(Event):
+class Exponential(Selection):
+    """Pr[r] ∝ exp(ε s_r / 2Δ): ε-DP with bounded range, so ε²/8-zCDP (spec 2.5)."""
+
+    name = "exponential"
+    divisor = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermuteAndFlip(Selection):
     """Permute-and-flip (McKenna and Sheldon 2020): ε-DP, but not bounded-range, so ε²/2-zCDP (spec 2.5)."""
 
     name = "permute-and-flip"
-    currencies = (Rho, Epsilon)
-    epsilon: Fraction
-    """ε of the draw; at most what ``cost`` pays for."""
-    sensitivity: Fraction
-    """Δ: how far one person can move any candidate's score."""
-    candidates: int
-    """How many there were to choose among."""
-
-    @classmethod
-    def at(cls, cost: Cost, *, what: str, sensitivity: Fraction, candidates: int) -> Self:
-        """The sharpest selection that this cost pays for: ε = √(2ρ), or ε itself."""
-        epsilon = sqrt_down(2 * _paid(cost)) if isinstance(cost, Rho) else round_down(_paid(cost))
-        return cls(
-            what=what, cost=cost, epsilon=epsilon, sensitivity=Fraction(sensitivity), candidates=candidates
-        )
-
-    @property
-    def owed(self) -> Fraction:
-        return self.epsilon**2 / 2 if isinstance(self.cost, Rho) else self.epsilon
+    divisor = 2
 
 
 @dataclass(frozen=True, kw_only=True)
