@@ -29,14 +29,15 @@ import sidelight.journal as journal
 
 write = journal.Journal.append
 def slow(self, event, output):
-    time.sleep(0.02)
+    time.sleep(0.01)
     write(self, event, output)
+    print("journalled", flush=True)
+    time.sleep(0.01)
 journal.Journal.append = slow
 folder, checkpoint = sys.argv[1:]
 codes = np.load(folder + "/codes.npy")
 schema = sl.Schema.from_domain({"a": 3, "b": 4, "c": 5})
 table = sl.Table.of_codes(schema.domain, codes)
-print("ready", flush=True)
 sl.release(table, schema=schema, epsilon=0.5, mechanism="mwem", workload="2-way", rounds=20,
            ledger=folder + "/t.ledger", checkpoint=checkpoint or None, progress=False)
 """
@@ -50,12 +51,14 @@ def prepare(folder):
     SqlLedger.create(folder / "t.ledger", Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "t"))
 
 
-def run_and_kill(folder, checkpoint, after):
+def run_and_kill(folder, checkpoint, *, outputs, moment):
+    """Kill the run a moment after it has journalled so many outputs."""
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(folder), str(checkpoint)], stdout=subprocess.PIPE, env=os.environ
     )
-    child.stdout.readline()
-    time.sleep(after)
+    for _ in range(outputs):
+        child.stdout.readline()
+    time.sleep(moment)
     child.send_signal(signal.SIGKILL)
     child.wait()
     child.stdout.close()
@@ -64,7 +67,7 @@ def run_and_kill(folder, checkpoint, after):
 def test_a_killed_run_counts_in_full_until_it_is_closed(tmp_path):
     prepare(tmp_path)
 
-    run_and_kill(tmp_path, tmp_path / "cp", after=0.35)
+    run_and_kill(tmp_path, tmp_path / "cp", outputs=7, moment=0.013)
 
     ledger = open_ledger(tmp_path / "t.ledger")
     (run,) = ledger.runs()
@@ -83,8 +86,8 @@ def test_a_killed_run_resumes_and_ends_with_the_total_of_an_undisturbed_one(tmp_
     for folder in (quiet, disturbed):
         folder.mkdir()
         prepare(folder)
-    for after in (0.1, 0.2, 0.3, 0.15):
-        run_and_kill(disturbed, disturbed / "cp", after=after)
+    for outputs, moment in ((1, 0.0), (3, 0.012), (5, 0.02), (2, 0.007)):
+        run_and_kill(disturbed, disturbed / "cp", outputs=outputs, moment=moment)
     totals = []
     for folder in (quiet, disturbed):
         table = _table(folder, schema.domain)
