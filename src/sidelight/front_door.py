@@ -145,7 +145,7 @@ def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: Nois
             "marginals": len(plan.workload.supports),
             "supports": [list(attrs) for attrs in plan.workload.supports[:_LISTED]],
         },
-        "public": None if plan.public is None else {"records": plan.public.records},
+        "public": None if plan.public is None else {"records": getattr(plan.public, "records", None)},
         "events": [event.as_json() for event in outcome.events],
         "ledger": {"name": ledger.promise.name, "run": run_id, "head": ledger.head},
         "noise": noise.name,

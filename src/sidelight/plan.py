@@ -7,9 +7,9 @@ from typing import Any
 
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
-from sidelight.data.table import Table
 from sidelight.errors import PrivacyWarning, SettingError
 from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.prior_folder import read_public
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
@@ -26,7 +26,8 @@ class Plan:
     mechanism: Mechanism
     budget: Budget
     unit: Unit
-    public: Table | None = None
+    public: Any = None
+    """A public table; for APERTURE also a prior, an earlier release, or several of them."""
 
     @classmethod
     def of(
@@ -44,7 +45,7 @@ class Plan:
     ) -> "Plan":
         """Check all of it, and read the public table; nothing private is touched."""
         known = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
-        recipe = mechanism_of("mwem" if mechanism is None else mechanism, settings)
+        recipe = mechanism_of(_default(public) if mechanism is None else mechanism, settings)
         who = known.unit if unit is None else Unit.of(unit)
         if ledger is not None and ledger.promise.unit != who:
             raise SettingError(
@@ -57,7 +58,7 @@ class Plan:
             mechanism=recipe,
             budget=Budget(epsilon=epsilon, delta=_delta(delta, ledger, recipe, epsilon)),
             unit=who,
-            public=None if public is None else _public(public, known),
+            public=None if public is None else read_public(public, known),
         )
         plan.mechanism.check(plan.domain, plan.workload, plan.public)
         plan.mechanism.outlook(plan.domain, plan.workload, allotment=plan.allotment, unit=plan.unit)
@@ -129,5 +130,6 @@ def _delta(delta: float | None, ledger: Ledger | None, mechanism: Mechanism, eps
     return delta
 
 
-def _public(public: Any, schema: Schema) -> Table:
-    return public if isinstance(public, Table) else Table.read(public, schema)
+def _default(public: Any) -> str:
+    """The mechanism for people who name none."""
+    return "mwem" if public is None else "aperture"

@@ -15,6 +15,7 @@ from sidelight.cli import (
     ledger,
     mean,
     plan,
+    prior,
     quantile,
     release,
     report,
@@ -45,6 +46,7 @@ app.command()(evaluate.evaluate)
 app.command()(screen.screen)
 app.command()(mean.mean)
 app.command()(quantile.quantile)
+app.add_typer(prior.app, name="prior")
 app.add_typer(ledger.app, name="ledger")
 
 

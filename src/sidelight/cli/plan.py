@@ -11,7 +11,9 @@ def plan(
     schema: SchemaFile,
     epsilon: Annotated[float, typer.Option(help="What to spend, at δ.")],
     delta: Annotated[float | None, typer.Option(help="δ; the ledger's own where one is given.")] = None,
-    mechanism: Annotated[str, typer.Option(help="Which mechanism.")] = "mwem",
+    mechanism: Annotated[
+        str | None, typer.Option(help="Which; mwem unless said, aperture where public data is given.")
+    ] = None,
     workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
     unit: Annotated[
         str | None, typer.Option(help="replace or add-or-remove; the schema's unless said.")

@@ -19,8 +19,10 @@ def release(
     ledger: Annotated[str, typer.Option(help="Where this table's spending is kept: a file or database URL.")],
     epsilon: Annotated[float, typer.Option(help="What to spend, at the ledger's δ.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("release"),
-    public: Annotated[str | None, typer.Option(help="A public table, same schema.")] = None,
-    mechanism: Annotated[str, typer.Option(help="Which mechanism.")] = "mwem",
+    public: Annotated[str | None, typer.Option(help="A public table of the same schema, or a prior.")] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(help="Which; mwem unless said, aperture where public data is given.")
+    ] = None,
     workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
     settings: Settings = None,
     checkpoint: Annotated[

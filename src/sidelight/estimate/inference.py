@@ -211,12 +211,18 @@ class Calibrator:
             free: list[Any] = []
             for index in range(len(nodes) - 1, -1, -1):
                 node, projection = nodes[index]
-                part = sums[index].reshape(projection.wide)
+                held = sums[index]
+                if held is None:  # a union whose parts all found a smaller carrier
+                    continue
+                if tuple(held.shape) != projection.shape:
+                    # A union that carries parts of it only: what they lack is spread out first.
+                    held = held + library.full(projection.shape, 0.0)
+                part = held.reshape(projection.wide)
                 if node.carrier is None:
                     free.append(part)
                 else:
-                    held = sums[node.carrier]
-                    sums[node.carrier] = part if held is None else held + part
+                    carried = sums[node.carrier]
+                    sums[node.carrier] = part if carried is None else carried + part
             shift = 0.0 if scales is None else -scales[clique]
             if self._fixed[clique] is not None:
                 free.append(self._fixed[clique])

@@ -60,6 +60,11 @@ class Mechanism(ABC):
                 f"mechanism {self.name!r} starts from public data, and none was given. Give a public table "
                 "(public=…, --public), or choose a mechanism that needs none: mwem, aim."
             )
+        if self.public_data == "needed" and not isinstance(public, Table):
+            raise SettingError(
+                f"mechanism {self.name!r} takes one public table; a prior, an earlier release or several "
+                "tables can be given to mechanism='aperture'."
+            )
         if self.public_data == "unused" and public is not None:
             raise SettingError(
                 f"mechanism {self.name!r} does not use public data, but a public table was given. "

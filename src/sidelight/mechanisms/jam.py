@@ -154,9 +154,7 @@ class JAM(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(tau) for tau in closure),
-            notes=(
-                "noise is that of the first round; a round that takes a public marginal lowers it",
-            ),
+            notes=("noise is that of the first round; a round that takes a public marginal lowers it",),
         )
 
 

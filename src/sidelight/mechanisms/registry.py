@@ -9,6 +9,7 @@ from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
 
 _WHERE = {
+    "aperture": "sidelight.mechanisms.aperture:Aperture",
     "jam": "sidelight.mechanisms.jam:JAM",
     "aim": "sidelight.mechanisms.aim:AIM",
     "mwem": "sidelight.mechanisms.mwem:MWEM",

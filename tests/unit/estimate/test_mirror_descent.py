@@ -290,3 +290,67 @@ def test_the_fit_is_that_of_mbi():
         attrs = m.query.attrs
         expected = np.asarray(theirs.project(attrs).transpose(attrs).datavector())
         np.testing.assert_allclose(ours.count(attrs).reshape(-1) / 1000.0, expected / 1000.0, atol=1e-6)
+
+
+def test_sets_that_share_a_carrier_only_in_part_can_be_fitted():
+    """Titanic's attributes, with sets whose union carries only some of its axes."""
+    sizes = {"s": 3, "p": 3, "x": 2, "a": 91, "b": 9, "h": 7, "f": 32, "e": 3, "c": 9}
+    domain = Domain.of(sizes)
+    measured = [
+        "s",
+        "p",
+        "x",
+        "a",
+        "b",
+        "h",
+        "f",
+        "e",
+        "c",
+        "pah",
+        "paf",
+        "xaf",
+        "xe",
+        "bhe",
+        "xbc",
+        "sph",
+        "pa",
+        "xbf",
+        "ahf",
+        "pxf",
+        "sfe",
+        "xbh",
+        "spe",
+        "ahe",
+        "spx",
+    ]
+    prior = [
+        "phf",
+        "pec",
+        "bfc",
+        "sxh",
+        "xfc",
+        "bhc",
+        "paf",
+        "she",
+        "spc",
+        "xbc",
+        "bhe",
+        "sfe",
+        "hfe",
+        "sxc",
+        "bfe",
+        "ah",
+        "shc",
+    ]
+    flat = [
+        Measurement(Marginal(tuple(s)), np.full(domain.size(s), 1000 / domain.size(s)), 1.0) for s in measured
+    ]
+
+    model = MirrorDescent(max_steps=3, polish_steps=0).estimate(
+        domain,
+        flat,
+        total=1000.0,
+        prior={tuple(s): np.zeros(domain.project(s).shape) for s in prior},
+    )
+
+    assert np.allclose(model.count(("p", "x")), 1000 / 6)

@@ -1,0 +1,44 @@
+"""``sidelight prior``: fit a public model once, to be used by many releases."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sidelight.cli._shared import Json, SchemaFile, talk, tell_json
+
+app = typer.Typer(help="Fit a public model once, to be used by many releases.", no_args_is_help=True)
+
+
+@app.callback()
+def root() -> None:
+    """Fit a public model once, to be used by many releases."""
+
+
+@app.command(epilog="Example: sidelight prior fit public.csv --schema people.toml --out prior")
+def fit(
+    public: Annotated[
+        list[str], typer.Argument(help="PUBLIC tables: CSV or Parquet, or a release's folder.")
+    ],
+    schema: SchemaFile,
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("prior"),
+    workload: Annotated[str, typer.Option(help="Such as '3-way', or a file.")] = "3-way",
+    max_model_mb: Annotated[float, typer.Option(help="Size limit of the releases that will use it.")] = 80.0,
+    as_json: Json = False,
+) -> None:
+    """Fit a model of PUBLIC data. It costs no privacy; `release --public` takes the folder."""
+    from sidelight.data.schema import Schema
+    from sidelight.mechanisms.aperture import Aperture
+    from sidelight.mechanisms.prior_folder import read_public, save_prior
+    from sidelight.queries.workload import Workload
+
+    known = Schema.read(schema)
+    closure = Workload.of(workload, known.domain).closure(known.domain)
+    prior = Aperture(max_model_mb=max_model_mb).prior(read_public(public, known), known.domain, closure)
+    save_prior(prior, known, out)
+    marginals = [list(attrs) for attrs in prior.sets if len(attrs) > 1]
+    if as_json:
+        tell_json({"out": str(out), "records": prior.records, "alpha": prior.alpha, "marginals": marginals})
+    else:
+        talk(f"wrote {out}: {len(marginals)} marginals of {prior.records:,.0f} public records.")
+        talk(f"next: sidelight release PRIVATE.csv --schema {schema} --public {out} --mechanism aperture …")

@@ -1,0 +1,156 @@
+"""What the noisy answers so far say: how far each marginal strays from the public model.
+
+Keeps, for every marginal that was measured, all its answers as one (by inverse variance) beside the
+counts that the model had before the first of them; so a repeat is compared with what was believed
+before, and not with a model that it made itself. From these come the spreads s_c, the weights of the
+fit, and what is expected of the marginals that were not measured.
+
+PRIVACY: functions of public data, noisy answers and the model; post-processing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.estimate.graphical import GraphicalModel
+from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.estimate.public_model import Prior
+from sidelight.estimate.spread import Evidence, PooledSpread, SpreadPrior, capped
+from sidelight.measure.measurement import Measurement
+from sidelight.select.improvement import Profile, Prospect
+
+Array = NDArray[np.float64]
+
+_FLOOR = 0.001
+"""Records, as a share of n spread over a marginal's cells, that no cell is believed to be without."""
+_MOST_CELL_TRUST = 0.9999
+"""Most that a single cell follows its own noisy answer: more only makes the fit slow."""
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """One measured marginal."""
+
+    answers: Measurement
+    """All its noisy answers, merged."""
+    evidence: Evidence
+    likelihood: Array
+
+
+class Beliefs:
+    """All that was measured, and what it says about the public model."""
+
+    def __init__(self, prior: Prior, total: float, *, least_doubt: float) -> None:
+        self.prior = prior
+        self.total = total
+        self._least_doubt = least_doubt
+        self._spread = SpreadPrior(total, total / max(prior.records, 1.0))
+        self.held: dict[Attrs, Belief] = {}
+
+    def add(self, measurement: Measurement, model: GraphicalModel) -> None:
+        """Take in a noisy answer; the model is the one from before it."""
+        attrs = measurement.query.attrs
+        before = self.held.get(attrs)
+        if before is None:
+            expected = model.count(attrs)
+            mass = (expected + _FLOOR * self.total / expected.size).reshape(-1)
+            variance = mass * self._sampling(attrs)
+            old, answers = expected.reshape(-1), measurement
+        else:
+            answers = _merged(before.answers, measurement)
+            old = before.answers.answer - before.evidence.gap
+            mass, variance = before.evidence.mass, before.evidence.variance
+        evidence = Evidence(answers.answer - old, variance, mass, answers.stddev)
+        self.held[attrs] = Belief(answers, evidence, self._spread.likelihood(evidence))
+
+    def pooled(self) -> dict[int, PooledSpread]:
+        """The predictive spread of one-way marginals (1) and of all others (2)."""
+        return {
+            order: self._spread.pooled(
+                belief.likelihood for attrs, belief in self.held.items() if min(len(attrs), 2) == order
+            )
+            for order in (1, 2)
+        }
+
+    def spreads(self) -> dict[Attrs, float]:
+        """The spread s of each measured marginal."""
+        pooled = self.pooled()
+        return {
+            attrs: capped(
+                belief.evidence,
+                pooled[min(len(attrs), 2)].median(belief.likelihood),
+                least_doubt=self._least_doubt,
+            )
+            for attrs, belief in self.held.items()
+        }
+
+    def estimate(self, estimator: MirrorDescent, start: GraphicalModel) -> GraphicalModel:
+        """The model that stays close to q, and follows each answer as far as its noise and spread say.
+
+        minimise  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²,   s_ci = s_c v_i/μ_i
+        """
+        spreads = self.spreads()
+        weights = [self._cell_spreads(attrs, spread) for attrs, spread in spreads.items()]
+        # Divided by a typical s, the data term is counted in units of noise, as the estimator expects.
+        masses = [belief.evidence.mass for belief in self.held.values()]
+        typical = [float(w @ mass / mass.sum()) for w, mass in zip(weights, masses, strict=True)]
+        unit = float(np.exp(np.mean(np.log(typical))))
+        return estimator.estimate(
+            self.prior.domain,
+            [belief.answers for belief in self.held.values()],
+            total=self.total,
+            start=start,
+            prior=self.prior.model,
+            prior_weight=self.total / unit,
+            precisions=[
+                w * belief.answers.precision / unit
+                for w, belief in zip(weights, self.held.values(), strict=True)
+            ],
+        )
+
+    def prospects(
+        self, model: GraphicalModel, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
+    ) -> dict[Attrs, Prospect]:
+        """What each candidate may be worth; weights are scaled to at most 1."""
+        expected = model.count_many(candidates)
+        largest = max(weights.values())
+        found = {}
+        for attrs, counts in zip(candidates, expected, strict=True):
+            flat = np.maximum(counts.reshape(-1), 0.0)
+            mass = flat + _FLOOR * self.total / flat.size
+            profile = Profile.of(mass * self._sampling(attrs))
+            # A root: twice the workload behind a marginal does not make its error twice as telling.
+            found[attrs] = Prospect(flat, profile, self._precision(attrs), (weights[attrs] / largest) ** 0.5)
+        return found
+
+    def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
+        evidence = self.held[attrs].evidence
+        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) * evidence.stddev**2 / evidence.mass
+        return np.minimum(spread * evidence.variance / evidence.mass, most)
+
+    def _precision(self, attrs: Attrs) -> float:
+        """What measured marginals that hold these attributes say about each cell of theirs."""
+        wanted = set(attrs)
+        size = self.prior.domain.size
+        return sum(
+            belief.answers.precision * size(attrs) / size(other)
+            for other, belief in self.held.items()
+            if wanted <= set(other)
+        )
+
+    def _sampling(self, attrs: Attrs) -> float:
+        """1 + R: R private records for each public one that tells of all these attributes.
+
+        Where none does, the one pseudo-record of smoothing stands alone.
+        """
+        return 1 + self.total / max(min(self.prior.records_by_attribute[attr] for attr in attrs), 1.0)
+
+
+def _merged(first: Measurement, second: Measurement) -> Measurement:
+    """Two answers to one query as one, by inverse variance."""
+    precision = first.precision + second.precision
+    answer = (first.precision * first.answer + second.precision * second.answer) / precision
+    return Measurement(first.query, answer, precision**-0.5)

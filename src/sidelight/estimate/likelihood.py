@@ -1,0 +1,83 @@
+"""The graphical model of maximum likelihood for given marginals.
+
+    minimise  ln Z(θ) − Σ_c ⟨θ_c, t_c⟩ + Σ_c ‖θ_c‖² / 2w      over the potentials θ
+
+Its gradient is p_c − t_c + θ_c/w: where the targets t are marginals of one distribution, the model
+reproduces them, to within θ/w. The ridge w keeps θ finite where a target is 0, and where targets
+contradict each other. Minimised by L-BFGS, from the independent model; the tree is summed once a step.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.estimate.arrays import arrays
+from sidelight.estimate.graphical import GraphicalModel, Potentials
+from sidelight.estimate.inference import Calibrator, inner_order
+from sidelight.estimate.junction_tree import JunctionTree
+
+Array = NDArray[np.float64]
+
+
+def most_likely(
+    domain: Domain,
+    targets: Mapping[Attrs, Array],
+    *,
+    start: Potentials | None = None,
+    steps: int = 400,
+    ridge: float = 1e7,
+    tolerance: float = 1e-6,
+) -> GraphicalModel:
+    """The model with these marginals, each a table of shares that sums to 1; its total is 1.
+
+    >>> model = most_likely(Domain.of({"a": 2, "b": 2}), {("a",): np.array([0.75, 0.25])})
+    >>> model.count(("b", "a")).round(3).tolist()
+    [[0.375, 0.125], [0.375, 0.125]]
+    """
+    from scipy.optimize import minimize
+
+    if not targets:
+        return GraphicalModel.uniform(domain, total=1.0)
+    sets = {attrs: inner_order(domain, attrs) for attrs in targets}
+    turned = {
+        attrs: np.transpose(targets[attrs], [attrs.index(a) for a in inner]) for attrs, inner in sets.items()
+    }
+    calibrator = Calibrator(JunctionTree.of(domain, sets), list(sets.values()), library=arrays("numpy"))
+    ends = np.cumsum([0, *(table.size for table in turned.values())])
+    target = np.concatenate([table.reshape(-1) for table in turned.values()])
+
+    def tables(theta: Array) -> list[Array]:
+        return [
+            theta[low:high].reshape(table.shape)
+            for low, high, table in zip(ends[:-1], ends[1:], turned.values(), strict=True)
+        ]
+
+    def dual(theta: Array) -> tuple[float, Array]:
+        log_partition = calibrator.run(tables(theta))
+        shares = np.concatenate([np.reshape(table, -1) for table in calibrator.marginals()])
+        value = log_partition - theta @ target + theta @ theta / (2 * ridge)
+        return float(value), shares - target + theta / ridge
+
+    first = np.concatenate(
+        [_first(attrs, sets[attrs], table, start or {}).reshape(-1) for attrs, table in turned.items()]
+    )
+    options: Any = {"maxiter": steps, "maxcor": 10, "gtol": tolerance, "ftol": 1e-12, "maxls": 30}
+    found = minimize(dual, first, jac=True, method="L-BFGS-B", options=options)
+    potentials = {}
+    for (attrs, inner), table in zip(sets.items(), tables(np.asarray(found.x)), strict=True):
+        canonical = domain.canonical(attrs)
+        back = np.transpose(table, [inner.index(a) for a in canonical])
+        potentials[canonical] = np.ascontiguousarray(back - back.max())
+    return GraphicalModel(domain, 1.0, potentials)
+
+
+def _first(attrs: Attrs, inner: Attrs, target: Array, start: Potentials) -> Array:
+    """What a potential starts from: an earlier fit, else the logarithm of a one-way target, else 0."""
+    if attrs in start:
+        return np.transpose(start[attrs], [attrs.index(a) for a in inner])
+    if len(attrs) == 1 and not start:
+        return np.log(np.maximum(target, 1e-9))
+    return np.zeros(target.shape)

@@ -1,0 +1,125 @@
+"""How far the truth strays from the model on a marginal, learned from noisy answers alone.
+
+A cell with model count μ is believed to hold x ~ (μ, s·v), v = (1 + R)(μ + floor): over-dispersed by
+s around what sampling alone gives, where R = n/m is the number of private records for each public one.
+A noisy answer then has
+
+    y_i − μ_i ~ 𝒩(0, σ² + s v_i)
+
+and the s_c of all marginals that were measured share a prior, log s_c ~ Laplace(M, 1), with
+M ~ Laplace(0, 2): public data are believed to err as sampling does, until the noisy answers say
+otherwise. M is integrated on a grid; the estimate of s_c is the median of its posterior.
+
+spec/aperture 4, with s counted from 1 + R on: so one prior serves marginals of which more and of which
+fewer public records tell. (An R for each cell, by how many public records show its values, was tried
+and dropped: rare cells then take in mostly noise.)
+
+PRIVACY: functions of noisy answers and of the model alone; post-processing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_GRID = 60
+"""Points of the grid of s: steps of about a third, far finer than what one measurement can tell."""
+_LOWEST = 0.05
+"""The least s·(1 + R) of the grid, a twentieth of Poisson noise: so small an s follows the model alone."""
+_LEAST_DOUBT = 1e-4
+"""Where the model is hopeless and the noise is tiny: below, the fit would take thousands of steps."""
+_OWN_SCALE, _SHARED_SCALE = 1.0, 2.0
+"""Scales of the Laplace priors of log s_c around M (a factor of e), and of M around 0 (a factor of e²)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What one marginal's noisy answer says about its own spread."""
+
+    gap: Array
+    """y − μ, with μ from before the marginal was first measured."""
+    variance: Array
+    """v: the believed variance of each cell at s = 1."""
+    mass: Array
+    """μ + floor."""
+    stddev: float
+    """σ of the noise on y."""
+
+    def trust(self, spread: float) -> float:
+        """The mass-weighted mean of s v / (s v + σ²): 0 keeps the model, 1 takes the answer."""
+        grown = spread * self.variance
+        return float(self.mass @ (grown / (grown + self.stddev**2)) / self.mass.sum())
+
+    def expected_error(self, spread: float) -> float:
+        """E‖x − estimate‖₁ where both the prior and the noise are Gaussian."""
+        precision = 1 / (spread * self.variance) + 1 / self.stddev**2
+        return float(np.sqrt(2 / np.pi) * (1 / np.sqrt(precision)).sum())
+
+
+class SpreadPrior:
+    """The prior that the spreads of several marginals share."""
+
+    def __init__(self, total: float, ratio: float) -> None:
+        """A grid for n = total, where R is typically ``ratio``."""
+        self.grid: Array = np.geomspace(_LOWEST, 10 * max(total, 1.0), _GRID) / (1 + ratio)
+        logs = np.log(self.grid)
+        own = np.exp(-np.abs(logs[:, None] - logs[None, :]) / _OWN_SCALE)
+        self._own: Array = own / own.sum(axis=1, keepdims=True)
+        self._shared: Array = -np.abs(logs) / _SHARED_SCALE
+
+    def likelihood(self, evidence: Evidence) -> Array:
+        """The likelihood of each s of the grid, up to a factor."""
+        variance = self.grid[:, None] * evidence.variance + evidence.stddev**2
+        logs = -0.5 * (np.log(variance) + evidence.gap**2 / variance).sum(axis=1)
+        return np.asarray(np.exp(logs - logs.max()))
+
+    def pooled(self, likelihoods: Iterable[Array]) -> "PooledSpread":
+        """What all measured marginals say together about s on one that was not."""
+        shared = self._shared.copy()
+        for likelihood in likelihoods:
+            shared += np.log(self._own @ likelihood + 1e-300)
+        density = np.exp(shared - shared.max())
+        return PooledSpread(self.grid, density / density.sum() @ self._own)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSpread:
+    """The predictive distribution of s."""
+
+    grid: Array
+    density: Array
+
+    @cached_property
+    def quartiles(self) -> Array:
+        """S at a quarter, a half and three quarters."""
+        return np.array([self._quantile(self.density, share) for share in (0.25, 0.5, 0.75)])
+
+    def median(self, likelihood: Array) -> float:
+        """The posterior median of s for a marginal of this likelihood."""
+        return self._quantile(self.density * likelihood, 0.5)
+
+    def _quantile(self, density: Array, share: float) -> float:
+        below = np.cumsum(density)
+        return float(np.exp(np.interp(share, below / below[-1], np.log(self.grid))))
+
+
+def capped(evidence: Evidence, spread: float, *, least_doubt: float) -> float:
+    """S, or the largest s that leaves some doubt in the answer: less doubt would only make the fit slow.
+
+    Doubt d keeps a share d of the gap between model and answer. It is ``least_doubt``, or as much less
+    as it takes for what is kept to be a tenth of the noise that the answer has anyway.
+    """
+    noise = np.sqrt(2 / np.pi) * evidence.stddev * evidence.gap.size
+    hidden = float(noise / (10 * max(np.abs(evidence.gap).sum(), noise)))
+    most = 1 - max(min(least_doubt, hidden), _LEAST_DOUBT)
+    if evidence.trust(spread) <= most:
+        return spread
+    low, high = 0.0, spread
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if evidence.trust(middle) <= most else (low, middle)
+    return low

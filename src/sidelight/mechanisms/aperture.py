@@ -1,0 +1,227 @@
+"""APERTURE: a public model, opened to private measurements as far as the evidence allows.
+
+    q ← a Markov random field of the public records, smoothed                                   free
+    y_a ← M_a(D) + 𝒩(0, σ²)  for every attribute a;  p ← fit                                    measure
+    until the budget is spent:
+        K ← the number of rounds that promises most;  this round gets a K-th of what is left    free
+        c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)    over the downward closure               select
+        y_c ← M_c(D) + 𝒩(0, σ²)                                                                 measure
+        s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
+        p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
+
+EI_c is the expected improvement (select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is
+the plain information projection. Public data are never candidates, so the score moves by Δ₁ alone.
+Specification and proof: docs/papers/aperture.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sidelight import _check
+from sidelight.curator import Curator
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.table import Table
+from sidelight.errors import SchemaError, SettingError
+from sidelight.estimate.beliefs import Beliefs
+from sidelight.estimate.graphical import GraphicalModel
+from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.estimate.public_model import Prior, PublicModel
+from sidelight.estimate.public_source import PublicRecords, PublicSource, WeightedRecords
+from sidelight.estimate.public_trust import trusted
+from sidelight.measure.measurement import Measurement
+from sidelight.mechanisms.aperture_plan import planned_rounds
+from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
+from sidelight.mechanisms.release import Release
+from sidelight.privacy.budget import Cost
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
+from sidelight.queries.workload import Workload
+from sidelight.select.improvement import ExpectedImprovement
+
+OnePublic = Table | WeightedRecords | Release | Prior
+Public = OnePublic | Sequence[OnePublic]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aperture(Mechanism):
+    """Each round: measure the marginal that promises most; trust the public model where it proved right."""
+
+    name = "aperture"
+    public_data = "optional"
+
+    max_rounds: int = 24
+    """Most rounds after the one-way marginals; how many there are is planned from noisy answers."""
+    one_way_share: float = 0.05
+    """Share of the budget for the one-way marginals."""
+    select_share: float = 0.1
+    """Share of each round that selects."""
+    total_share: float = 0.02
+    """Share of the budget that counts the records, where that count is not public."""
+    max_model_mb: float = 80.0
+    """Size limit of the graphical model; the public model may take half of it."""
+    oversized: Oversized = "refuse"
+    """What to do with workload marginals above the size limit."""
+    least_doubt: float = 0.01
+    """Share of the gap between model and answer that is kept, as long as the noise hides it: for speed."""
+    max_public_marginals: int = 40
+    """Most marginals of two or more attributes in the public model."""
+    seed: int = 0
+    """Splits the public records into halves; protects nobody."""
+    estimator: MirrorDescent = MirrorDescent()
+
+    def __post_init__(self) -> None:
+        _check.positive_integer(max_rounds=self.max_rounds)
+        _check.natural(max_public_marginals=self.max_public_marginals, seed=self.seed)
+        _check.share(
+            one_way_share=self.one_way_share, select_share=self.select_share, total_share=self.total_share,
+            least_doubt=self.least_doubt,
+        )  # fmt: skip
+        _check.positive(max_model_mb=self.max_model_mb)
+        _check.one_of(("refuse", "skip"), oversized=self.oversized)
+
+    def run(self, curator: Curator, workload: Workload, *, public: Public | None = None) -> Release:
+        domain, rho, unit = curator.domain, curator.allotment, curator.unit
+        weights = workload.closure(domain)
+        total_cost, _ = rho.split(self.total_share)
+        n = curator.total(total_cost)
+
+        # MEASURE the one-way marginals.
+        one_way_cost, _ = rho.split(self.one_way_share)
+        ones = [Marginal(c) for c in weights if len(c) == 1]
+        measurements = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
+        # ESTIMATE: the public model, then how far to trust it.
+        prior = self.prior(public, domain, weights, measurements=measurements, total=n)
+        beliefs = Beliefs(prior, n, least_doubt=self.least_doubt)
+        model = start = GraphicalModel(domain, n, prior.model.potentials)
+        for measurement in measurements:
+            beliefs.add(measurement, start)
+        model = beliefs.estimate(self.estimator, start)
+
+        rounds, left = 0, self.max_rounds
+        while curator.remaining:
+            used = 1 - curator.remaining.value / rho.value
+            allowed = tractable(
+                domain, [*prior.sets, *beliefs.held], list(weights),
+                limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
+            )  # fmt: skip
+            prospects = beliefs.prospects(model, allowed, weights)
+            if rounds % 4 == 0 or left <= 4:
+                spreads = {order: pooled.quartiles for order, pooled in beliefs.pooled().items()}
+                left = planned_rounds(
+                    left, prospects, spreads,
+                    remaining=curator.remaining, select_share=self.select_share, unit=unit,
+                )  # fmt: skip
+            select_cost, measure_cost = (curator.remaining / left).split(self.select_share)
+
+            # SELECT the marginal whose measuring is expected to improve the model most.
+            score = ExpectedImprovement(prospects, stddev=marginal_stddev(measure_cost, unit), total=n)
+            chosen = curator.select([Marginal(c) for c in allowed], score, select_cost)
+            # MEASURE it.
+            measurements.append(curator.measure(chosen, measure_cost))
+            # ESTIMATE how far it strays from the model, then the model itself.
+            beliefs.add(measurements[-1], model)
+            model = beliefs.estimate(self.estimator, model)
+            rounds, left = rounds + 1, left - 1
+
+        return Release(model, tuple(measurements), curator.events, card=_card(beliefs, model, rounds))
+
+    def prior(
+        self,
+        public: Public | None,
+        domain: Domain,
+        closure: Mapping[Attrs, float],
+        *,
+        measurements: Sequence[Measurement] = (),
+        total: float = 1.0,
+    ) -> Prior:
+        """The public model; of several public tables, each counts as far as the noisy answers bear it out."""
+        if public is None:
+            return Prior.nothing(domain)
+        if isinstance(public, Prior):
+            return public
+        sources = _sources(public, seed=self.seed)
+        records = PublicRecords.of(domain, sources)
+        if len(sources) > 1 and measurements:
+            records = trusted(records, measurements, total=total)
+        recipe = PublicModel(
+            max_model_mb=self.max_model_mb / 2, max_marginals=self.max_public_marginals, seed=self.seed
+        )
+        return recipe.fit(records, closure)
+
+    def check(self, domain: Domain, workload: Workload, public: Any) -> None:
+        super().check(domain, workload, public)
+        check_sizes(domain, workload, limit_mb=self.max_model_mb, oversized=self.oversized, name=self.name)
+        if isinstance(public, Prior):
+            if public.domain != domain:
+                raise SchemaError(
+                    "the prior was fitted under another schema: its attributes or their values differ. "
+                    "Fit it again with `sidelight prior fit` and this schema."
+                )
+        elif public is not None:
+            PublicRecords.of(domain, _sources(public, seed=self.seed))
+
+    def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
+        closure = workload.closure(domain)
+        _, measure_cost = (allotment / self.max_rounds).split(self.select_share)
+        return Outlook(
+            measurements=self.max_rounds + sum(len(c) == 1 for c in closure),
+            stddev=marginal_stddev(measure_cost, unit),
+            model_bytes=int(self.max_model_mb * 2**20),
+            counting_bytes=8 * sum(domain.size(c) for c in closure),
+            notes=(
+                "noise is that of the most rounds; fewer, with less noise each, are planned along the way",
+            ),
+        )
+
+
+def _sources(public: Public, *, seed: int) -> list[PublicSource]:
+    """Every public input as records that can be counted; an earlier release as its synthetic table."""
+    listed = [public] if isinstance(public, Table | WeightedRecords | Release | Prior) else list(public)
+    sources: list[PublicSource] = []
+    for one in listed:
+        if isinstance(one, Prior):
+            raise SettingError(
+                "a fitted prior stands alone: give it, or the tables themselves, but not both."
+            )
+        sources.append(
+            one.model.sample(max(1, round(one.total)), seed=seed) if isinstance(one, Release) else one
+        )
+    return sources
+
+
+def _card(beliefs: Beliefs, model: GraphicalModel, rounds: int) -> dict[str, Any]:
+    """How far the aperture opened: all of it from public data and noisy answers."""
+    prior, n = beliefs.prior, beliefs.total
+    held = list(beliefs.held)
+    public = prior.model.count_many(held)
+    fitted = model.count_many(held)
+    spreads = beliefs.spreads()
+    moved = {
+        attrs: float(np.abs(after / n - before).sum())
+        for attrs, before, after in zip(held, public, fitted, strict=True)
+    }
+    card: dict[str, Any] = {
+        "aperture": {
+            "rounds": rounds,
+            "alpha": prior.alpha,
+            "public_records": prior.records,
+            "public_marginals": [list(attrs) for attrs in prior.sets if len(attrs) > 1],
+            "marginals": [
+                {
+                    "attrs": list(attrs),
+                    "spread": spreads[attrs],
+                    "trust": belief.evidence.trust(spreads[attrs]),
+                    "moved": moved[attrs],
+                    "expected_error": belief.evidence.expected_error(spreads[attrs]) / n,
+                }
+                for attrs, belief in beliefs.held.items()
+            ],
+        }
+    }
+    if prior.records:
+        card["public_error"] = [{"attrs": list(attrs), "error": round(moved[attrs], 6)} for attrs in held]
+    return card

@@ -1,0 +1,95 @@
+"""How many rounds to spend what is left of the budget on.
+
+    value(K) = Σ_c h_c(K) · Pr[c is among K selections],    selected with chances ∝ exp(ε_K h_c / 2Δ)
+
+h_c(K) is what measuring marginal c is expected to gain with the noise that a K-th of the budget buys:
+its spread s at the quartiles of the predictive distribution, in place of the error that only selection
+may see. Selections are as good as without repetition: a marginal once measured has little left to
+gain. Then c is among K of them with probability 1 − exp(−τ exp(ε_K h_c / 2Δ)), where τ makes these
+probabilities add up to K (Rosén 1972). spec/aperture 5, where K times the first selection is counted.
+
+PRIVACY: a function of the model, of noisy answers and of the budget; post-processing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.mechanisms.candidates import marginal_stddev
+from sidelight.privacy.budget import Cost
+from sidelight.privacy.unit import Unit
+from sidelight.select.improvement import Prospect
+
+Array = NDArray[np.float64]
+
+
+def planned_rounds(
+    most: int,
+    prospects: Mapping[Attrs, Prospect],
+    spreads: Mapping[int, Array],
+    *,
+    remaining: Cost,
+    select_share: float,
+    unit: Unit,
+) -> int:
+    """The number of rounds, of most, most/2, …, 1, that promises the largest gain in all.
+
+    ``spreads`` holds the likely spreads of one-way marginals (1) and of all others (2).
+    """
+    choices = sorted({max(1, most >> halvings) for halvings in range(most.bit_length())}, reverse=True)
+    return max(
+        choices,
+        key=lambda rounds: _value(
+            rounds, prospects, spreads, remaining=remaining, select_share=select_share, unit=unit
+        ),
+    )
+
+
+def _value(
+    rounds: int,
+    prospects: Mapping[Attrs, Prospect],
+    spreads: Mapping[int, Array],
+    *,
+    remaining: Cost,
+    select_share: float,
+    unit: Unit,
+) -> float:
+    select_cost, measure_cost = (remaining / rounds).split(select_share)
+    stddev = marginal_stddev(measure_cost, unit)
+    epsilon = math.sqrt(8 * float(select_cost))
+    gains = np.array(
+        [gain for attrs, p in prospects.items() for gain in _gains(p, spreads[min(len(attrs), 2)], stddev)]
+    )
+    appeal = epsilon * gains / (2 * float(unit.l1))
+    among = _among(appeal - appeal.max(), rounds / len(prospects))
+    return len(prospects) * float(np.mean(among * gains))
+
+
+def _among(appeal: Array, share: float) -> Array:
+    """The probability of each to be among those selected, which are this share of all."""
+    if share >= 1:
+        return np.ones(appeal.size)
+
+    def among(log_time: float) -> Array:
+        # Chances as small as exp(−1000) matter here, so it is their logarithms that are shifted.
+        return np.asarray(-np.expm1(-np.exp(np.minimum(log_time + appeal, 40.0))))
+
+    low, high = -40.0, 40.0 - float(appeal.min())
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if among(middle).mean() >= share else (middle, high)
+    return among(high)
+
+
+def _gains(prospect: Prospect, spreads: Sequence[float] | Array, stddev: float) -> list[float]:
+    """The expected gain at each spread."""
+    profile, held = prospect.profile, prospect.precision
+    found = []
+    for spread in spreads:
+        reach = math.sqrt(spread)
+        before = profile.expected_error(reach, held)
+        found.append(prospect.weight * (before - profile.expected_error(reach, held + stddev**-2)))
+    return found

@@ -1,0 +1,150 @@
+"""APERTURE's score: how much measuring a marginal is expected to lower its error.
+
+    score_c = w_c · EI_c(E_c),      E_c = ‖x_c − μ_c‖₁,      0 < w_c ≤ 1
+
+The error E itself says how far the cells are from the model. They are believed to be off with
+variances r² v_i, in given proportions v, while a precision P is held on each already; r is such that
+the expected error is the one seen. Measuring adds the precision 1/σ²:
+
+    E        =     C Σ_i (1/(r² v_i) + P)^(−½)                C = √(2/π)
+    EI(E)    = E − C Σ_i (1/(r² v_i) + P + 1/σ²)^(−½)
+
+and beyond the error C·cells/√P that P alone allows, r = ∞. A large marginal that noise would swamp
+scores about 0, and not far below it.
+
+Sensitivity. Write A_i = 1/(r² v_i). Both sums grow as r does, and term by term
+
+    d/dA (A + P + 1/σ²)^(−½)  ≤  d/dA (A + P)^(−½)   in size, since t^(−3/2) falls in t,
+
+so what is left after measuring grows with E by a slope in [0, 1]; so does EI. At r = ∞ the second sum
+stays and EI has slope 1: no jump. Hence |EI(E) − EI(E′)| ≤ |E − E′| ≤ Δ₁ of the marginal, for any v,
+P and σ, which are all public. A found root is off by a residual e = |E − C Σ (…)|; by the same slope
+EI is off by at most e. Errors are cut at 4n (cutting is 1-Lipschitz), residuals are kept below
+n·2⁻⁴², and rounding a sum of positive numbers costs less; twice n·2⁻⁴⁰ is added to the sensitivity.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Query
+from sidelight.select.score import Score
+
+Array = NDArray[np.float64]
+
+_C1 = math.sqrt(2 / math.pi)
+_BINS_PER_OCTAVE = 8
+"""Cells whose v differ by less than a twelfth count as alike: the sums move by less than a thousandth."""
+_MOST_STEPS = 240
+"""Eighty of them halve a bracket in ln r, which is far more than a double holds."""
+_SLACK = Fraction(1, 2**40)
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The proportions v of one marginal, cells of about the same v taken together."""
+
+    roots: Array
+    """√v of each group of cells."""
+    cells: Array
+    """How many cells it has."""
+
+    @classmethod
+    def of(cls, variance: Array) -> "Profile":
+        """Group the cells of a marginal; every v must be above 0.
+
+        >>> Profile.of(np.array([4.0, 9.0, 4.0])).cells.tolist()
+        [2.0, 1.0]
+        """
+        octave = np.floor(np.log2(variance) * _BINS_PER_OCTAVE).astype(np.int64)
+        place = octave - octave.min()
+        cells = np.bincount(place).astype(np.float64)
+        roots = np.bincount(place, np.sqrt(variance))
+        held = cells > 0
+        return cls(roots[held] / cells[held], cells[held])
+
+    def expected_error(self, reach: float, precision: float) -> float:
+        """C Σ_i (1/(r² v_i) + P)^(−½)."""
+        if reach == 0.0:
+            return 0.0
+        return float(_C1 * (self.cells @ (1.0 / np.sqrt((reach * self.roots) ** -2.0 + precision))))
+
+    def reach(self, error: float, precision: float, residual: float) -> float:
+        """R at which the expected error is this one, to within a residual; ∞ where there is none."""
+        if error <= residual:
+            return 0.0
+        if precision > 0.0 and error >= _C1 * self.cells.sum() / math.sqrt(precision):
+            return math.inf
+        # r is at least what it would be without P, and the error at r grows at most in proportion to r.
+        low = error / (_C1 * float(self.cells @ self.roots))
+        if precision == 0.0:
+            return low
+        high, reach = math.inf, low
+        for step in range(_MOST_STEPS):
+            found = self.expected_error(reach, precision)
+            if abs(found - error) <= residual:
+                break
+            low, high = (reach, high) if found < error else (low, reach)
+            # Newton's step in ln r where it stays inside the bracket; every third step halves the bracket.
+            square = (reach * self.roots) ** -2.0
+            slope = _C1 * float(self.cells @ (square * (square + precision) ** -1.5))
+            newton = reach * math.exp(max(-8.0, min(8.0, (error - found) / slope))) if slope > 0 else math.inf
+            if step % 3 < 2 and low < newton < high:
+                reach = newton
+            else:
+                reach = 16.0 * low if high == math.inf else math.sqrt(low * high)
+        return reach
+
+    def improvement(self, error: float, *, precision: float, stddev: float, residual: float) -> float:
+        """EI(E): the expected error now, less what would be left of it."""
+        reach = self.reach(error, precision, residual)
+        after = precision + 1.0 / stddev**2
+        if math.isinf(reach):
+            return error - float(_C1 * self.cells.sum() / math.sqrt(after))
+        return error - self.expected_error(reach, after)
+
+
+@dataclass(frozen=True, eq=False)
+class Prospect:
+    """A candidate before selection: all of it public."""
+
+    expected: Array
+    """μ, flat."""
+    profile: Profile
+    precision: float
+    """P: what earlier measurements hold on each cell."""
+    weight: float
+    """w, at most 1."""
+
+
+class ExpectedImprovement(Score):
+    """What measuring each candidate with noise of this σ is expected to gain, in records."""
+
+    def __init__(self, prospects: Mapping[Attrs, Prospect], *, stddev: float, total: float) -> None:
+        self._prospects = prospects
+        self._stddev = stddev
+        self._total = total
+        assert all(0 < prospect.weight <= 1 for prospect in prospects.values())
+
+    def sensitivity(self, unit: Unit, query: Query) -> Fraction:
+        # PRIVACY: EI is 1-Lipschitz in E (see above), E moves by Δ₁ of the marginal, and w ≤ 1. Each of two
+        # scores may be off by n·2⁻⁴⁰, for residuals and rounding.
+        return query.l1(unit) + 2 * _SLACK * Fraction(self._total)
+
+    def __call__(self, query: Query, exact: NDArray[Any]) -> float:
+        prospect = self._prospects[query.attrs]
+        error = min(float(np.abs(exact - prospect.expected).sum()), 4.0 * self._total)
+        gain = prospect.profile.improvement(
+            error,
+            precision=prospect.precision,
+            stddev=self._stddev,
+            residual=self._total * 2.0**-42,
+        )
+        return prospect.weight * gain

@@ -1,0 +1,131 @@
+"""APERTURE withstands attacks; with half the sensitivity, or an unpaid second look, it does not."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sidelight.audit import attack, audit_mechanism
+from sidelight.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.measure.measurement import Measurement
+from sidelight.mechanisms.aperture import Aperture
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
+from sidelight.queries.workload import Workload
+from sidelight.select.improvement import ExpectedImprovement, Profile, Prospect
+from sidelight.testing import SeededNoise
+
+pytestmark = pytest.mark.statistical
+
+DOMAIN = Domain.of({"a": 2, "b": 2})
+WORKLOAD = Workload.marginals(DOMAIN, degree=2)
+BUDGET = Budget(epsilon=2.0, delta=0.01)
+RUNS = 800
+# What is attacked are the noisy answers, so the fit may be rough.
+ROUGH = Aperture(max_rounds=1, one_way_share=0.4, estimator=MirrorDescent(max_steps=4, polish_steps=0))
+
+
+class Halved(Unit):
+    """The planted bug: half the sensitivity, so half the noise."""
+
+    @property
+    def l1(self):
+        return Fraction(super().l1, 2)
+
+    @property
+    def l2_squared(self):
+        return Fraction(super().l2_squared, 4)
+
+
+class SecondLook(Curator):
+    """The planted bug: each answer is the mean of three draws, of which one is paid for."""
+
+    def measure(self, query, cost, *, noise=None):
+        paid = super().measure(query, cost, noise=noise)
+        exact = self._exact(query)
+        rng = np.random.default_rng(abs(hash(paid.answer.tobytes())))
+        unpaid = exact + rng.normal(0.0, paid.stddev, (2, exact.size))
+        return Measurement(query, (paid.answer + unpaid.sum(axis=0)) / 3, paid.stddev)
+
+
+def neighbours(relation="replace"):
+    codes = np.array([[0, 0]] * 6 + [[1, 0]] * 2 + [[1, 1]] * 4)
+    other = codes.copy()
+    if relation == "replace":
+        other[0] = [1, 1]
+    else:
+        other = other[1:]
+    return Table.of_codes(DOMAIN, codes), Table.of_codes(DOMAIN, other)
+
+
+PUBLIC = ROUGH.prior(
+    Table.of_codes(DOMAIN, np.array([[0, 0], [1, 1], [0, 1], [1, 1]])), DOMAIN, WORKLOAD.closure(DOMAIN)
+)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add-or-remove"])
+def test_it_withstands_the_attack_and_half_the_sensitivity_does_not(relation):
+    honest, broken = (
+        audit_mechanism(
+            ROUGH, neighbours(relation), WORKLOAD, budget=BUDGET, unit=unit, public=PUBLIC, runs=RUNS
+        )
+        for unit in (Unit(relation), Halved(relation))
+    )
+
+    assert not honest.refutes(BUDGET)
+    # The attack has teeth: it sees a part of what a correct run gives away.
+    assert honest.epsilon > 0.05 * BUDGET.epsilon
+    assert broken.epsilon > 1.4 * honest.epsilon
+
+
+def test_an_unpaid_second_look_is_seen():
+    tables = neighbours()
+
+    def found(kind):
+        def ratio(table, seed):
+            ledger = MemoryLedger(Promise(BUDGET, Unit("replace"), "audit"))
+            curator = kind(
+                table, allotment=BUDGET.rho(), unit=Unit("replace"), ledger=ledger, noise=SeededNoise(seed)
+            )
+            release = ROUGH.run(curator, WORKLOAD, public=PUBLIC)
+            first, second = (tables[k].count(("a", "b")).reshape(-1) for k in (0, 1))
+            answer = release.measurements[-1].answer
+            if answer.size < 4:
+                attrs = release.measurements[-1].query.attrs
+                first, second = (tables[k].count(attrs).reshape(-1) for k in (0, 1))
+            return float(((answer - first) ** 2 - (answer - second) ** 2).sum())
+
+        return attack(ratio, tables, delta=BUDGET.delta, runs=RUNS).epsilon
+
+    assert found(SecondLook) > 1.4 * found(Curator)
+
+
+def test_selection_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sensitivity_does_not():
+    """Exact chances of the exponential mechanism, where one score rises as far as another falls."""
+    epsilon, unit = 0.5, Unit("replace")
+    expected = np.array([30.0, 30.0])
+    prospect = Prospect(expected, Profile.of(expected), 0.0, 1.0)
+    score = ExpectedImprovement({("a",): prospect, ("b",): prospect}, stddev=1e-3, total=60.0)
+    # A record goes from (1, 0) to (0, 1): it makes the error of a larger, and that of b smaller.
+    tables = [
+        {("a",): np.array([40, 20]), ("b",): np.array([5, 55])},
+        {("a",): np.array([41, 19]), ("b",): np.array([6, 54])},
+    ]
+
+    def loss(share):
+        chances = []
+        for counts in tables:
+            scores = np.array([score(Marginal(attrs), exact) for attrs, exact in counts.items()])
+            sensitivity = float(score.sensitivity(unit, Marginal(("a",)))) * share
+            weights = np.exp(epsilon * (scores - scores.max()) / (2 * sensitivity))
+            chances.append(weights / weights.sum())
+        return np.abs(np.log(chances[0] / chances[1])).max()
+
+    assert 0.9 * epsilon < loss(1.0) <= epsilon
+    assert loss(0.5) > 1.5 * epsilon

@@ -1,0 +1,97 @@
+"""Expected improvement: its closed forms, its cap, and that it never moves faster than the error."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
+from sidelight.select.improvement import ExpectedImprovement, Profile, Prospect
+
+C1 = math.sqrt(2 / math.pi)
+EXACT = 1e-9
+
+
+def improvement(profile, error, precision, stddev):
+    return profile.improvement(error, precision=precision, stddev=stddev, residual=EXACT)
+
+
+def test_cells_of_like_variance_are_counted_together_and_none_is_lost():
+    variance = np.random.default_rng(1).lognormal(2.0, 3.0, 5000)
+
+    profile = Profile.of(variance)
+
+    assert len(profile.cells) < 400
+    assert profile.cells.sum() == 5000
+    assert profile.cells @ profile.roots == pytest.approx(np.sqrt(variance).sum())
+    exact = C1 * (1 / np.sqrt(1 / (0.3**2 * variance) + 0.02)).sum()
+    assert profile.expected_error(0.3, 0.02) == pytest.approx(exact, rel=1e-3)
+
+
+def test_without_earlier_precision_the_reach_is_proportional_to_the_error():
+    profile = Profile.of(np.full(10, 4.0))
+
+    gain = improvement(profile, 30.0, 0.0, 5.0)
+
+    each = 30.0 / 10 / C1
+    assert gain == pytest.approx(30.0 - C1 * 10 / math.sqrt(1 / each**2 + 1 / 25))
+
+
+def test_a_marginal_that_noise_would_swamp_gains_about_nothing_and_is_not_punished():
+    swamped = improvement(Profile.of(np.full(10_000, 0.01)), 200.0, 0.0, 1000.0)
+
+    assert 0 <= swamped < 0.1
+
+
+def test_all_of_the_error_is_gained_where_there_is_no_noise():
+    assert improvement(Profile.of(np.full(8, 3.0)), 50.0, 0.0, 1e-6) == pytest.approx(50.0, abs=1e-4)
+
+
+def test_there_is_no_jump_where_the_error_exceeds_what_is_held():
+    profile = Profile.of(np.array([1.0, 50.0, 1e-4, 3000.0]))
+    cap = C1 * 4 / math.sqrt(0.25)
+
+    below, at, above = (improvement(profile, cap + d, 0.25, 3.0) for d in (-1e-7, 0.0, 1e-7))
+
+    assert at - below == pytest.approx(0.0, abs=1e-6)
+    assert above - at == pytest.approx(1e-7, rel=1e-3)
+
+
+@pytest.mark.parametrize("precision", [1e-8, 1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("share", [1e-12, 0.3, 0.999999, 1 - 1e-13])
+def test_the_root_is_found_to_its_residual(precision, share):
+    profile = Profile.of(np.geomspace(1e-6, 1e6, 200))
+    error = share * C1 * 200 / math.sqrt(precision)
+
+    reach = profile.reach(error, precision, 1e-10 * error)
+
+    assert profile.expected_error(reach, precision) == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize(("unit", "least"), [(Unit("replace"), 2), (Unit("add-or-remove"), 1)])
+def test_the_sensitivity_is_that_of_the_error_and_a_sliver_for_rounding(unit, least):
+    prospect = Prospect(np.zeros(2), Profile.of(np.ones(2)), 0.0, 1.0)
+    score = ExpectedImprovement({("a",): prospect}, stddev=1.0, total=50_000.0)
+
+    found = score.sensitivity(unit, Marginal(("a",)))
+
+    assert least < found < least + Fraction(1, 10**6)
+
+
+def test_the_bound_is_attained_where_nothing_is_known_and_noise_is_nothing():
+    prospect = Prospect(np.array([10.0, 10.0]), Profile.of(np.full(2, 10.0)), 0.0, 1.0)
+    score = ExpectedImprovement({("a",): prospect}, stddev=1e-3, total=20.0)
+    query = Marginal(("a",))
+
+    moved = score(query, np.array([14, 6])) - score(query, np.array([13, 7]))
+
+    assert moved == pytest.approx(2.0, abs=1e-3)
+
+
+def test_a_weight_above_one_is_refused():
+    prospect = Prospect(np.zeros(2), Profile.of(np.ones(2)), 0.0, 1.1)
+
+    with pytest.raises(AssertionError):
+        ExpectedImprovement({("a",): prospect}, stddev=1.0, total=5.0)
