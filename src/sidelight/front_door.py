@@ -106,9 +106,12 @@ def run(
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
         ledger.close(number)
     except BaseException:
-        # Without a checkpoint nobody can take this run up again: what it did not spend goes back.
-        if journal is None:
+        # Without a checkpoint nobody can take this run up again, and a run that paid for nothing has
+        # nothing to take up: what it did not spend goes back.
+        if journal is None or not any(ledger.events(number)):
             ledger.close(number)
+            if journal is not None:
+                journal.discard()
         raise
     finally:
         if journal is not None:

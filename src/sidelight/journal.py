@@ -51,7 +51,7 @@ class Journal:
     def read_run(cls, folder: Path, settings: Any) -> str | None:
         """Which run this folder belongs to, or None if it is new; another run's settings are refused."""
         path = folder / "journal.jsonl"
-        if not path.exists():
+        if not path.exists() or not path.stat().st_size:
             return None
         with path.open("rb") as lines:
             header = _parse(lines.readline(), path)
@@ -108,6 +108,11 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def discard(self) -> None:
+        """Forget a run that paid for nothing."""
+        if self._file is not None:
+            self._file.truncate(0)
 
     def _write(self, entry: dict[str, Any]) -> None:
         assert self._file is not None

@@ -269,6 +269,18 @@ def test_a_full_disk_loses_nothing_and_costs_nothing_twice(opened, monkeypatch):
     assert len(after["runs"]) == 1
 
 
+def test_a_run_that_refuses_its_own_settings_leaves_the_budget_free(opened):
+    refused = release(opened, "--set", "rounds=100000", epsilon=0.9)
+    facts = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
+
+    again = release(opened, epsilon=0.9)
+
+    assert refused.returncode == 2
+    assert "rounds" in refused.stderr
+    assert facts["spent"] == 0
+    assert again.returncode == 0, again.stderr
+
+
 def test_a_delta_that_is_no_small_probability_is_warned_about(people):
     sidelight("ledger", "open", "loose.ledger", "--epsilon", 1, "--delta", "0.01", folder=people)
 

@@ -118,8 +118,9 @@ def screen(
             raise SettingError(f"public table {name!r} has other attributes than the first one.")
         Support.of_table(table, total=1.0)  # refuses an empty one before anything is charged
     book = _ledger(ledger, epsilon, who)
-    table = _read(private, known)
     allotment = Budget(epsilon=epsilon, delta=0.0).pure()
+    book.require(allotment)
+    table = _read(private, known)
     run = book.begin(allotment, label=f"screening {len(tables)} public tables")
     try:
         curator = ScreeningCurator(table, allotment=allotment, unit=who, ledger=book, run=run, noise=noise)
