@@ -48,6 +48,7 @@ class Curator(Door):
         self.domain: Domain = table.domain
         self._table = table
         self._counts: dict[Attrs, NDArray[np.int64]] = {}
+        self._rounds = 0
 
     def total(self, cost: Cost) -> float:
         """How many records there are: free where the unit keeps n fixed, measured otherwise."""
@@ -88,7 +89,8 @@ class Curator(Door):
 
         which, cell = self._pay_then(event, look_and_draw).tolist()
         chosen = candidates[which]
-        self._tell(f"selected {chosen.describe()}")
+        self._rounds += 1
+        self._tell(f"round {self._rounds}: selected {chosen.describe()}")
         return chosen, cell
 
     def measure(self, query: Query, cost: Cost, *, noise: NoiseKind | None = None) -> Measurement:
@@ -110,7 +112,8 @@ class Curator(Door):
             return laplace(self._noise, exact, event)
 
         noisy = self._pay_then(event, look_and_draw)
-        self._tell(f"measured {query.describe()}")
+        where = f"round {self._rounds}: " if self._rounds else ""
+        self._tell(f"{where}measured {query.describe()}")
         return Measurement(
             query, np.asarray(noisy * float(step), dtype=np.float64), event.stddev * float(step)
         )
@@ -133,4 +136,5 @@ class Curator(Door):
                 break
             affordable.append(attrs)
         if affordable:
-            self._counts.update(zip(affordable, self._table.count_many(affordable), strict=True))
+            with self._progress.phase("count"):
+                self._counts.update(zip(affordable, self._table.count_many(affordable), strict=True))

@@ -100,3 +100,5 @@ class Door:
     def _tell(self, what: str) -> None:
         left = float(self.remaining) / float(self.allotment)
         self._progress.step(f"{what}, {left:.0%} of the budget left", share=1 - left)
+        if not self.remaining:
+            self._progress.turn("fit")  # all that a mechanism can still do

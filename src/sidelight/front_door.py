@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from sidelight.curator import Curator
+from sidelight.data.same import warn_if_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
+from sidelight.estimate.disagreement import disagreements
 from sidelight.journal import Journal
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.release import Release
 from sidelight.plan import Plan
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.convert import epsilon_of
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, new_run
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
@@ -59,6 +61,7 @@ def release(
         progress: bars on standard error, where that is a terminal.
         settings: the mechanism's own fields, such as ``rounds=30``.
     """
+    warn_if_same(private, public)
     bars = progress_of(progress)
     book = None if ledger is None else open_ledger(ledger)
     with bars.phase("plan"):
@@ -85,19 +88,18 @@ def run(
     identity = {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
     folder = None if checkpoint is None else Path(checkpoint)
     known_run = None if folder is None else Journal.read_run(folder, identity)
-    resumes = known_run is not None and ledger.knows(known_run)
-    if not resumes:
+    if known_run is None or not ledger.knows(known_run) or _came_to_nothing(ledger, known_run):
         ledger.require(plan.allotment)
     with progress.phase("read"):
-        table = private if isinstance(private, Table) else Table.read(private, plan.schema)
+        table = Table.read(private, plan.schema)
     if plan.unit.total_is_public:
         plan.warn_about(table.records)
     label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
-    number = known_run if resumes and known_run is not None else ledger.begin(plan.allotment, label=label)
-    journal = None
+    journal = None if folder is None else _journal(folder, ledger, identity)
+    number = new_run() if journal is None else journal.run
     try:
-        if folder is not None:
-            journal = Journal.open(folder, run=number, settings=identity)
+        if not ledger.knows(number):
+            ledger.begin(plan.allotment, label=label, run=number)
         with progress.phase(plan.mechanism.name):
             curator = Curator(
                 table, allotment=plan.allotment, unit=plan.unit, ledger=ledger, run=number,
@@ -105,13 +107,21 @@ def run(
             )  # fmt: skip
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
         ledger.close(number)
-    except BaseException:
+    except BaseException as error:
         # Without a checkpoint nobody can take this run up again, and a run that paid for nothing has
         # nothing to take up: what it did not spend goes back.
-        if journal is None or not any(ledger.events(number)):
-            ledger.close(number)
+        begun = ledger.knows(number)
+        paid = begun and any(ledger.events(number))
+        if journal is None or not (paid or journal.outputs):
+            if begun:
+                ledger.close(number)
             if journal is not None:
                 journal.discard()
+        elif isinstance(error, KeyboardInterrupt):
+            error.add_note(
+                f"What was paid for is kept in {folder}. Repeat the same command or call: "
+                "it resumes, and pays nothing twice."
+            )
         raise
     finally:
         if journal is not None:
@@ -124,6 +134,19 @@ def run(
         card=outcome.card | _card(plan, outcome, ledger, number, source),
         kind=table.kind,
     )
+
+
+def _journal(folder: Path, ledger: Ledger, identity: dict[str, Any]) -> Journal:
+    """The run's journal; a new run is named there before it begins, so that no crash can lose it."""
+    journal = Journal.open(folder, run=new_run(), settings=identity)
+    if not journal.outputs and ledger.knows(journal.run) and _came_to_nothing(ledger, journal.run):
+        journal.restart(new_run(), identity)
+    return journal
+
+
+def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
+    """Whether a run gave everything back, and died before its journal could forget it."""
+    return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
 def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: NoiseSource) -> dict[str, Any]:
@@ -147,6 +170,7 @@ def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: Nois
             "queries": len(plan.workload),
             "marginals": len(plan.workload.supports),
             "supports": [list(attrs) for attrs in plan.workload.supports[:_LISTED]],
+            "asked": _asked(plan),
         },
         "public": None if plan.public is None else {"records": getattr(plan.public, "records", None)},
         "events": [event.as_json() for event in outcome.events],
@@ -158,8 +182,16 @@ def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: Nois
         | {"python": platform.python_version()},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if isinstance(plan.public, Table) and "public_error" not in outcome.card:
+        card["public_error"] = disagreements(outcome.measurements, plan.public, total=outcome.model.total)
     if not noise.is_private:
         card["warning"] = (
             "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
         )
     return card
+
+
+def _asked(plan: Plan) -> str | list[dict[str, Any]] | None:
+    """The workload as it can be asked for again: its name, or its queries where they are not too many."""
+    name = plan.workload.name_in(plan.domain)
+    return name if name is not None or len(plan.workload) > _LISTED else plan.workload.as_json()

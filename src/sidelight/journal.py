@@ -4,6 +4,9 @@ A checkpoint folder holds ``journal.jsonl``: a first line that names the run and
 its settings, then one line per event with the noisy output. All of it is released output,
 as public as the release itself.
 
+The first line is on disk before the run begins in its ledger, so no process can die in between
+and leave an allotment set aside that nobody knows to take up.
+
 Resuming replays the mechanism from its start: the curator answers from the journal until
 the journal ends, then goes on live. A process that died between paying and journalling has
 paid for one output that nobody ever saw; that one output, and no other, is drawn anew.
@@ -22,7 +25,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.errors import CheckpointError
+from sidelight.errors import CheckpointError, SidelightError
 from sidelight.privacy.event import Event
 
 FORMAT = 1
@@ -51,26 +54,36 @@ class Journal:
     def read_run(cls, folder: Path, settings: Any) -> str | None:
         """Which run this folder belongs to, or None if it is new; another run's settings are refused."""
         path = folder / "journal.jsonl"
-        if not path.exists() or not path.stat().st_size:
+        try:
+            with path.open("rb") as lines:
+                first = lines.readline()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unusable(folder, error) from error
+        # A first line that was cut off by a crash names a run that never began.
+        return _run_of(first, path, settings) if first.endswith(b"\n") else None
+
+    @classmethod
+    def run_in(cls, folder: Path) -> str | None:
+        """Which run this folder belongs to, whatever its settings were."""
+        path = folder / "journal.jsonl"
+        if not path.is_file():
             return None
         with path.open("rb") as lines:
-            header = _parse(lines.readline(), path)
-        if header.get("format") != FORMAT:
-            raise CheckpointError(f"{folder} was written by another version of sidelight; use a new folder.")
-        if header.get("fingerprint") != fingerprint(settings):
-            raise CheckpointError(
-                f"{folder} holds the checkpoint of a run with other data, settings or budget. "
-                "Repeat that run's own command to resume it, or name a new folder."
-            )
-        return str(header["run"])
+            run = _parse(lines.readline(), path).get("run")
+        return run if isinstance(run, str) else None
 
     @classmethod
     def open(cls, folder: Path, *, run: str, settings: Any) -> "Journal":
-        """Start a journal, or take one up where it ended."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Start the journal of ``run``, or take up the run that the folder holds where it ended."""
         path = folder / "journal.jsonl"
         journal = cls(run)
-        file = path.open("a+b")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = path.open("a+b")
+        except OSError as error:
+            raise _unusable(folder, error) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -83,13 +96,25 @@ class Journal:
         keep = content.rfind(b"\n") + 1
         if keep < len(content):
             file.truncate(keep)
-        lines = content[:keep].splitlines()
+        try:
+            journal._take_up(content[:keep].splitlines(keepends=True), path, settings)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def _take_up(self, lines: list[bytes], path: Path, settings: Any) -> None:
         if not lines:
-            journal._write({"format": FORMAT, "run": run, "fingerprint": fingerprint(settings)})
+            self.restart(self.run, settings)
+            _sync_folder(path.parent)
+            return
+        self.run = _run_of(lines[0], path, settings)
         for line in lines[1:]:
             entry = _parse(line, path)
-            journal.outputs.append((Event.from_json(entry["event"]), _unpack(entry["output"])))
-        return journal
+            try:
+                self.outputs.append((Event.from_json(entry["event"]), _unpack(entry["output"])))
+            except (SidelightError, LookupError, TypeError, ValueError, zlib.error) as error:
+                raise _edited(path) from error
 
     def append(self, event: Event, output: NDArray[np.int64]) -> None:
         """Keep one paid output; returns once it is on disk."""
@@ -114,6 +139,13 @@ class Journal:
         if self._file is not None:
             self._file.truncate(0)
 
+    def restart(self, run: str, settings: Any) -> None:
+        """Begin the journal of another run, which has paid for nothing yet."""
+        self.discard()
+        self.run = run
+        self.outputs.clear()
+        self._write({"format": FORMAT, "run": run, "fingerprint": fingerprint(settings)})
+
     def _write(self, entry: dict[str, Any]) -> None:
         assert self._file is not None
         self._file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
@@ -129,11 +161,47 @@ def _unpack(text: str) -> NDArray[np.int64]:
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8").astype(np.int64)
 
 
+def _run_of(first: bytes, path: Path, settings: Any) -> str:
+    header = _parse(first, path)
+    if header.get("format") != FORMAT:
+        raise CheckpointError(f"{path.parent} was written by another version of sidelight; use a new folder.")
+    if header.get("fingerprint") != fingerprint(settings):
+        raise CheckpointError(
+            f"{path.parent} holds the checkpoint of a run with other data, settings or budget. "
+            "Repeat that run's own command to resume it, or name a new folder."
+        )
+    if not isinstance(header.get("run"), str) or not header["run"]:
+        raise _edited(path)
+    return str(header["run"])
+
+
 def _parse(line: bytes, path: Path) -> dict[str, Any]:
     try:
         entry = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise CheckpointError(f"{path} is not a journal, or was edited.") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise _edited(path) from error
     if not isinstance(entry, dict):
-        raise CheckpointError(f"{path} is not a journal, or was edited.")
+        raise _edited(path)
     return entry
+
+
+def _edited(path: Path) -> CheckpointError:
+    return CheckpointError(
+        f"{path} is not a journal, or was edited. Put back the file that the run wrote, or name a new folder."
+    )
+
+
+def _unusable(folder: Path, error: OSError) -> CheckpointError:
+    return CheckpointError(
+        f"{folder} cannot hold a checkpoint: {error.strerror or 'the disk refused'}. Name another folder "
+        "(checkpoint=…, --checkpoint)."
+    )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name survive a power cut, as its content does."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

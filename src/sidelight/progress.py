@@ -1,27 +1,50 @@
-"""What people see while they wait: one bar per phase, and nothing private on it."""
+"""What people see while they wait: one bar per phase, and nothing private on it.
+
+The phases of a run are plan, read, the rounds of the mechanism, and fit; the first counting of the
+table has a bar inside the rounds. A step tells outputs that were paid for, such as a selected
+marginal, and how much of the budget is left; counting tells only that it goes on.
+"""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+_REFRESHES = 2
+"""How often a second the bars are drawn: often enough for people, and too seldom to be felt."""
 
 
 class Progress(Protocol):
     """A place that is told which phase runs and what has been done."""
 
     @contextmanager
-    def phase(self, name: str, *, steps: int | None = None) -> Iterator[None]: ...
-    def step(self, what: str, *, share: float | None = None) -> None: ...
+    def phase(self, name: str) -> Iterator[None]:
+        """A phase that lasts as long as the block; it may lie inside another."""
+        ...
+
+    def step(self, what: str, *, share: float) -> None:
+        """Something was done; ``share`` of the phase lies behind us."""
+        ...
+
+    def turn(self, name: str) -> None:
+        """The innermost phase is done; what is left of its block is a phase of this name."""
+        ...
 
 
 class Silent:
     """Says nothing."""
 
     @contextmanager
-    def phase(self, name: str, *, steps: int | None = None) -> Iterator[None]:
+    def phase(self, name: str) -> Iterator[None]:
         yield
 
-    def step(self, what: str, *, share: float | None = None) -> None:
+    def step(self, what: str, *, share: float) -> None:
+        return
+
+    def turn(self, name: str) -> None:
         return
 
 
@@ -31,39 +54,54 @@ class Bars:
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
+        # Names of attributes are other people's text: they are no markup, and fill no second line.
+        one_line = Column(no_wrap=True, overflow="ellipsis")
         self._bars = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description:<10}"),
+            TextColumn("{task.description:<10}", markup=False),
             BarColumn(bar_width=24),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[what]}"),
+            TextColumn("{task.fields[what]}", markup=False, table_column=one_line),
             console=Console(stderr=True),
+            refresh_per_second=_REFRESHES,
         )
-        self._tasks: list[tuple[object, int | None]] = []
+        self._open: list[TaskID] = []
 
     @contextmanager
-    def phase(self, name: str, *, steps: int | None = None) -> Iterator[None]:
-        if not self._tasks:
+    def phase(self, name: str) -> Iterator[None]:
+        if not self._open:
             self._bars.start()
-        task = self._bars.add_task(name, total=steps or 100, what="")
-        self._tasks.append((task, steps))
+        self._open.append(self._begin(name))
         try:
             yield
-            self._bars.update(task, completed=steps or 100, what="done")
+            self._finish(self._open[-1])
+        except BaseException:
+            self._bars.update(self._open[-1], what="stopped")
+            raise
         finally:
-            self._tasks.pop()
-            if not self._tasks:
+            self._bars.stop_task(self._open.pop())
+            if not self._open:
                 self._bars.stop()
+                for task in self._bars.task_ids:  # they stay on the screen; none is drawn a second time
+                    self._bars.remove_task(task)
 
-    def step(self, what: str, *, share: float | None = None) -> None:
-        if not self._tasks:
-            return
-        task, steps = self._tasks[-1]
-        if share is not None:
-            self._bars.update(task, completed=share * (steps or 100), what=what)  # type: ignore[arg-type]  # rich's TaskID
-        else:
-            self._bars.update(task, advance=1, what=what)  # type: ignore[arg-type]  # rich's TaskID
+    def step(self, what: str, *, share: float) -> None:
+        if self._open:
+            self._bars.update(self._open[-1], total=1.0, completed=share, what=_printable(what))
+
+    def turn(self, name: str) -> None:
+        if self._open:
+            self._finish(self._open[-1])
+            self._bars.stop_task(self._open[-1])
+            self._open[-1] = self._begin(name)
+
+    def _begin(self, name: str) -> "TaskID":
+        return self._bars.add_task(_printable(name), total=None, what="")
+
+    def _finish(self, task: "TaskID") -> None:
+        self._bars.update(task, total=1.0, completed=1.0, what="done")
 
 
 def progress_of(wanted: "bool | Progress") -> Progress:
@@ -71,3 +109,12 @@ def progress_of(wanted: "bool | Progress") -> Progress:
     if not isinstance(wanted, bool):
         return wanted
     return Bars() if wanted and sys.stderr.isatty() else Silent()
+
+
+def _printable(text: str) -> str:
+    """Without the control characters that would move a terminal's cursor.
+
+    >>> _printable("age" + chr(27) + "[2J, sex")
+    'age�[2J, sex'
+    """
+    return "".join(letter if letter.isprintable() else "�" for letter in text)

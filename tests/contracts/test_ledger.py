@@ -10,7 +10,7 @@ from sidelight.errors import BudgetExhausted, LedgerError, SettingError
 from sidelight.privacy.accountant import Accountant
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.event import Exponential, Gaussian, Laplace
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger, Promise, new_run
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 
@@ -90,6 +90,21 @@ def test_closing_twice_is_closing_once(ledger):
 
     assert ledger.head == head
     assert ledger.left == BUDGET.capacity
+
+
+def test_a_run_that_was_named_beforehand_begins_once_under_that_name(ledger):
+    name = new_run()
+    begun = ledger.begin(BUDGET.rho() / 4, label="first", run=name)
+
+    with pytest.raises(LedgerError, match="has begun already"):
+        ledger.begin(BUDGET.rho() / 4, label="again", run=name)
+    with pytest.raises(LedgerError, match="has begun already"):
+        ledger.begin(BUDGET.rho() / 4, label="nameless", run="")
+
+    assert begun == name
+    assert ledger.knows(name)
+    assert ledger.spent == (BUDGET.rho() / 4).value
+    ledger.verify()
 
 
 def test_events_come_back_as_the_accountant_saw_them(ledger):

@@ -13,7 +13,6 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.front_door import release
-from sidelight.journal import Journal
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger, open_ledger
@@ -71,11 +70,11 @@ def test_a_killed_run_counts_in_full_until_it_is_closed(tmp_path):
 
     ledger = open_ledger(tmp_path / "t.ledger")
     (run,) = ledger.runs()
-    with Journal.open(tmp_path / "cp", run=run.id, settings=None) as seen:
-        pass
+    journal = (tmp_path / "cp" / "journal.jsonl").read_bytes()
+    outputs = journal.count(b"\n") - 1
     assert run.is_open
     assert ledger.spent == run.allotment.value
-    assert len(tuple(ledger.events(run.id))) >= len(seen.outputs) > 0
+    assert len(tuple(ledger.events(run.id))) >= outputs > 0
     ledger.close(run.id)
     assert ledger.spent == sum((event.cost.value for event in ledger.events()), Fraction(0))
 

@@ -271,6 +271,16 @@ class Budget:
                 return epsilon
         return 0.0
 
+    def _repr_html_(self) -> str:
+        from sidelight._html import table
+
+        if self.is_pure:
+            facts = [("promise", f"pure differential privacy with ε = {self.epsilon:g}")]
+        else:
+            promise = f"differential privacy with ε = {self.epsilon:g} and δ = {self.delta:g}"
+            facts = [("promise", promise), ("holds", f"ρ = {float(self.rho()):.4g} of zCDP")]
+        return table("A privacy budget", facts)
+
     def _asked(self, epsilon: float, kind: type[Cost]) -> Cost:
         """What asking for this ε at the promise's δ costs."""
         if kind is Epsilon:

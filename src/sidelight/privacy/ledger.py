@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, Self
 
 from sidelight.errors import LedgerError, SettingError
 from sidelight.privacy.accountant import check_fits
-from sidelight.privacy.budget import Cost, Tally, cost_to_json
+from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, cost_to_json
 from sidelight.privacy.chain import Line, Sums, promise_line, replayed
 from sidelight.privacy.event import Event
 from sidelight.privacy.promise import Promise as Promise
 from sidelight.privacy.promise import exhausted
+
+_CURRENCY: dict[type[Cost], str] = {Rho: "ρ", Epsilon: "ε"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class RunSummary:
             "spent": float(self.spent),
             "currency": type(self.allotment).__name__.lower(),
         }
+
+
+def new_run() -> str:
+    """An id that no other run has."""
+    return secrets.token_hex(8)
 
 
 class Ledger(Protocol):
@@ -89,8 +96,11 @@ class Ledger(Protocol):
         """Whether ``begin`` would grant this allotment now."""
         ...
 
-    def begin(self, allotment: Cost, *, label: str) -> str:
-        """Set an allotment aside, all of it or BudgetExhausted and none of it; gives the run's id."""
+    def begin(self, allotment: Cost, *, label: str, run: str | None = None) -> str:
+        """Set an allotment aside, all of it or BudgetExhausted and none of it; gives the run's id.
+
+        Whoever must find a run again after a crash writes an id down first (``new_run``), and begins with it.
+        """
         ...
 
     def append(self, event: Event, *, run: str) -> None:
@@ -201,10 +211,13 @@ class ChainedLedger(ABC):
             )
         return total
 
-    def begin(self, allotment: Cost, *, label: str) -> str:
+    def begin(self, allotment: Cost, *, label: str, run: str | None = None) -> str:
+        run = new_run() if run is None else run
         with self._writing() as (pages, last):
+            # PRIVACY: two runs of one name would be counted as one.
+            if not run or pages.first(run) is not None:
+                raise LedgerError(f"run {run!r} of {self.where} has begun already; nothing was set aside.")
             total = self._with_aside(last.total, allotment)
-            run = secrets.token_hex(8)
             facts = {"label": label, "allotment": cost_to_json(allotment)}
             line = Line.after(last, "begin", facts, total=total, run=run, of_run=Sums(open_runs=1))
             pages.add(line)
@@ -297,6 +310,37 @@ class ChainedLedger(ABC):
     def verify(self, *, head: str | None = None) -> None:
         with self._transaction(to_write=False) as pages:
             replayed(pages.lines(), where=self.where, head=head)
+
+    def __copy__(self) -> Self:
+        # PRIVACY: a copy would not hear of what the original spends; a table has one ledger.
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def _repr_html_(self) -> str:
+        from sidelight._html import table
+
+        budget, tally = self.promise.budget, self.tally
+        facts = [
+            ("promise", f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"),
+            ("unit", self.promise.unit.describe()),
+            ("used", f"ε = {budget.epsilon_of(tally):.4g}"),
+            ("left", f"{float(self.left / budget.capacity):.0%} of the budget"),
+            ("kept", self.where),
+        ]
+        runs = [
+            (run.when, run.label, "open" if run.is_open else "closed", f"{run.events:,}",
+             f"{float(run.spent):.4g} of {float(run.allotment):.4g}", _CURRENCY[type(run.allotment)])
+            for run in self.runs()
+        ]  # fmt: skip
+        return table(
+            f"The ledger of {self.promise.name}",
+            facts,
+            columns=("began", "run", "state", "events", "spent", "in"),
+            rows=runs,
+            share=float(self.spent / budget.capacity),
+        )
 
 
 def _summary(first: Line, last: Line) -> RunSummary:

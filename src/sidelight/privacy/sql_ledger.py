@@ -114,8 +114,10 @@ class _SqlPages:
     def lines(self, run: str | None = None) -> Iterator[Line]:
         columns = self._table.c
         lines = self._table.select() if run is None else self._table.select().where(columns.run == run)
-        for found in self._connection.execute(lines.order_by(columns.line)):
-            yield Line.read(*found)
+        # In batches, so that a long ledger is fetched quickly and never held whole.
+        for batch in self._connection.execute(lines.order_by(columns.line)).partitions(1000):
+            for found in batch:
+                yield Line.read(*found)
 
     def add(self, line: Line) -> None:
         stored = {"line": line.number, "run": line.run, "text": line.text, "hash": line.hash}

@@ -1,0 +1,145 @@
+"""What is changed inside a run that will be killed: steady noise always, a fault where a test plants one."""
+
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def steady_noise() -> None:
+    """Make noise a function of how many outputs were paid for before, so that runs can be compared."""
+    from sidelight.door import Door
+    from sidelight.testing import SeededNoise
+
+    pay = Door._pay_then
+
+    def steadily(door: Any, event: Any, look_and_draw: Any) -> Any:
+        door._noise = SeededNoise(len(door._accountant.events))
+        return pay(door, event, look_and_draw)
+
+    Door._pay_then = steadily  # type: ignore[method-assign]  # a test's own process
+
+
+def effects(die_at: int | None) -> list[str]:
+    """Note what leaves a trace on disk, just before it does; die before the one with this number."""
+    from sidelight.journal import Journal
+
+    seen: list[str] = []
+
+    def comes(effect: str) -> bool:
+        dies = len(seen) == die_at
+        seen.append(effect)
+        return dies
+
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def on_audit(name: str, args: tuple[Any, ...]) -> None:
+        writes = name == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+        if (writes or name in ("os.mkdir", "os.rename", "os.rmdir", "os.remove")) and comes(
+            f"{name} {args[0]}"
+        ):
+            die()
+
+    def on_statement(text: str) -> None:
+        if text.startswith(("INSERT", "COMMIT")) and comes(text.split()[0]):
+            die()
+
+    connect, fsync, write = sqlite3.connect, os.fsync, Journal._write
+
+    def connected(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*args, **options)
+        connection.set_trace_callback(on_statement)
+        return connection
+
+    def synced(file: int) -> None:
+        if comes("fsync"):
+            die()
+        fsync(file)
+
+    def half_written(journal: Any, entry: Any) -> None:
+        if comes("half of a journal's line"):
+            os.write(journal._file.fileno(), b'{"event": {"cost": {"rho": "1/1')
+            die()
+        write(journal, entry)
+
+    sys.addaudithook(on_audit)
+    sqlite3.connect = connected  # type: ignore[assignment]
+    os.fsync = synced
+    Journal._write = half_written  # type: ignore[method-assign]
+    return seen
+
+
+def pays_again() -> None:
+    """A resumed run that pays for what the ledger already holds."""
+    from sidelight.door import Door
+
+    begin = Door.__init__
+
+    def forgetful(door: Any, *args: Any, **settings: Any) -> None:
+        begin(door, *args, **settings)
+        door._already_paid = ()
+
+    Door.__init__ = forgetful  # type: ignore[method-assign]
+
+
+def journals_late() -> None:
+    """An output that is used before it is on disk: each is written when the next one comes."""
+    from sidelight.journal import Journal
+
+    append, held = Journal.append, []
+
+    def late(journal: Any, event: Any, output: Any) -> None:
+        for each in held:
+            journal.outputs.pop()
+            append(journal, *each)
+        held[:] = [(event, output)]
+        journal.outputs.append((event, output))
+
+    Journal.append = late  # type: ignore[method-assign]
+
+
+def pays_late() -> None:
+    """An event that is written to the ledger only after its output was drawn and kept."""
+    from sidelight.journal import Journal
+    from sidelight.privacy.sql_ledger import SqlLedger
+
+    pay, keep, owed = SqlLedger.append, Journal.append, []
+
+    def later(ledger: Any, event: Any, *, run: str) -> None:
+        owed.append((ledger, event, run))
+
+    def keep_then_pay(journal: Any, event: Any, output: Any) -> None:
+        keep(journal, event, output)
+        for ledger, due, run in owed:
+            pay(ledger, due, run=run)
+        owed.clear()
+
+    SqlLedger.append = later  # type: ignore[method-assign]
+    Journal.append = keep_then_pay  # type: ignore[method-assign]
+
+
+def names_its_run_late() -> None:
+    """A run that begins in its ledger before any file says which run it is."""
+    from sidelight.journal import Journal
+
+    write, held = Journal._write, []
+
+    def late(journal: Any, entry: dict[str, Any]) -> None:
+        held.append(entry)
+        if "format" not in entry:
+            for each in held:
+                write(journal, each)
+            held.clear()
+
+    Journal._write = late  # type: ignore[method-assign]
+
+
+PLANTED: dict[str, Callable[[], None]] = {
+    "pays again": pays_again,
+    "pays late": pays_late,
+    "journals late": journals_late,
+    "names its run late": names_its_run_late,
+}

@@ -1,0 +1,66 @@
+"""kill -9 at any moment: the same command goes on, pays nothing twice, and ends with the same release.
+
+Before every effect on disk, and at fifty random moments, for every mechanism. Noise is steady in these runs
+(``faults.steady_noise``), so "the same release" is meant to the last bit.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import faults
+import scene
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")]
+
+KILLER = Path(__file__).with_name("killer.py")
+MEMORY = Path("/dev/shm")  # kill -9 does not ask what a disk still holds, so a disk need not be waited for
+
+
+def killed(run, how, number, planted=None):
+    """What a killer tells after its work."""
+    where = MEMORY if os.access(MEMORY, os.W_OK) else None
+    single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory(dir=where) as folder:
+        done = subprocess.run(
+            [sys.executable, str(KILLER), folder, run, how, str(number), *([planted] if planted else [])],
+            capture_output=True, text=True, timeout=900, env=os.environ | single,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("run", scene.RUNS)
+def test_killed_at_fifty_random_moments_a_run_ends_as_if_it_had_not_been(run):
+    told = killed(run, "moments", 50)
+
+    assert told["kills"] >= 50
+    assert told["expected"]["runs"] == 1
+    assert told["expected"]["open"] == 0
+    assert told["expected"]["journal is what was paid"]
+    assert told["expected"]["release is what was paid"]
+    assert told["wrong"] == []
+
+
+@pytest.mark.parametrize(("run", "every"), [("mwem", 1), ("aperture", 3), ("jam", 3)])
+def test_killed_before_any_effect_a_run_ends_as_if_it_had_not_been(run, every):
+    told = killed(run, "effects", every)
+
+    assert {"INSERT", "COMMIT", "fsync", "half of a journal's line"} <= set(told["points"])
+    assert told["kills"] >= len(told["points"]) // every
+    assert told["expected"]["left behind"] == ["out"]
+    assert told["wrong"] == []
+
+
+@pytest.mark.parametrize("fault", faults.PLANTED)
+def test_a_planted_fault_is_found(fault):
+    told = killed("mwem", "effects", 2, planted=fault)
+
+    assert told["kills"] > 0
+    assert told["wrong"] != []
