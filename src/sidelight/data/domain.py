@@ -1,14 +1,44 @@
-"""Attributes and sizes: all of the data that the mathematics sees."""
+"""Attributes, sizes and impossible combinations: all of the data that the mathematics sees."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sidelight.errors import SchemaError, WorkloadError
 
 Attrs = tuple[str, ...]
 """Names of attributes, in the order of a marginal's axes."""
+
+
+_MOST_STEPS = 100_000
+"""Of the search for a possible record; a fit that finds none says so itself."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Values that no record holds together: any of those listed, of every attribute named.
+
+    In a schema the values are labels as people write them; in a domain they are codes.
+
+    >>> Combination.of({"age": ["0–15"], "marital": ["married", "widowed"]}).attrs
+    ('age', 'marital')
+    """
+
+    attrs: Attrs
+    values: tuple[tuple[str | int | float | bool, ...], ...]
+
+    @classmethod
+    def of(cls, said: Mapping[str, object]) -> "Combination":
+        """From attribute names to a value, or a list of them."""
+        listed = [tuple(v) if isinstance(v, (list, tuple, set, frozenset)) else (v,) for v in said.values()]
+        return cls(tuple(said), tuple(listed))
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{attr} = {' or '.join(map(repr, values))}"
+            for attr, values in zip(self.attrs, self.values, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -22,6 +52,8 @@ class Domain:
 
     attrs: Attrs
     shape: tuple[int, ...]
+    impossible: tuple[Combination, ...] = field(default=(), compare=False, repr=False)
+    """Codes that never occur together, declared and not learned. Tables of either kind count alike."""
 
     def __post_init__(self) -> None:
         if len(self.attrs) != len(self.shape):
@@ -32,6 +64,28 @@ class Domain:
         for attr, size in zip(self.attrs, self.shape, strict=True):
             if size < 1:
                 raise SchemaError(f"attribute {attr!r} must have at least one value; got {size}.")
+        for combination in self.impossible:
+            self._check(combination)
+        if self.impossible and not _has_possible(self.impossible, self.sizes):
+            raise SchemaError(
+                "the impossible combinations exclude every record. Check them against each other, and drop "
+                "one that is wrong."
+            )
+
+    def _check(self, combination: Combination) -> None:
+        if not combination.attrs or len(combination.attrs) != len(combination.values):
+            raise SchemaError("an impossible combination must name attributes, each with its values.")
+        for attr, codes in zip(combination.attrs, combination.values, strict=True):
+            if attr not in self.sizes:
+                raise SchemaError(
+                    f"an impossible combination names {attr!r}; the schema has {', '.join(self.attrs)}."
+                )
+            size = self.sizes[attr]
+            if not codes or any(type(code) is not int or not 0 <= code < size for code in codes):
+                raise SchemaError(
+                    f"an impossible combination must list codes of {attr!r} from 0 to {size - 1}; "
+                    f"got {list(codes)!r}."
+                )
 
     @classmethod
     def of(cls, sizes: Mapping[str, int]) -> "Domain":
@@ -78,3 +132,30 @@ class Domain:
             raise WorkloadError(
                 f"unknown attribute {', '.join(map(repr, unknown))}; the schema has {', '.join(self.attrs)}."
             )
+
+
+def _has_possible(impossible: Sequence[Combination], sizes: Mapping[str, int]) -> bool:
+    """Whether some record avoids every combination; attribute by attribute, and back where none is left."""
+    wanted = [dict(zip(c.attrs, map(frozenset, c.values), strict=True)) for c in impossible]
+    order = list(dict.fromkeys(attr for combination in impossible for attr in combination.attrs))
+    steps = 0
+
+    def avoids(place: int, alive: list[int]) -> bool:
+        """Whether values from ``place`` on can avoid those that all values so far agree with."""
+        nonlocal steps
+        steps += 1
+        if not alive or steps > _MOST_STEPS:
+            return True
+        attr = order[place]
+        seen = set()
+        for code in range(sizes[attr]):
+            left = tuple(c for c in alive if attr not in wanted[c] or code in wanted[c][attr])
+            if left in seen:
+                continue
+            seen.add(left)
+            is_met = any(wanted[c].keys() <= set(order[: place + 1]) for c in left)
+            if not is_met and avoids(place + 1, list(left)):
+                return True
+        return False
+
+    return avoids(0, list(range(len(wanted))))

@@ -5,14 +5,16 @@ learned from the private table: its size decides the noise, and its text is publ
 """
 
 import hashlib
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, Label, NumericColumn, RealColumn
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Combination, Domain
+from sidelight.data.impossible import as_codes, as_declared
 from sidelight.errors import SchemaError
 from sidelight.privacy.unit import Unit
 
@@ -52,6 +54,8 @@ class Schema:
     unit: Unit = Unit()
     note: str = field(default="", compare=False)
     """Written as a comment at the head of the file; means nothing."""
+    impossible: tuple[Combination, ...] = ()
+    """Labels that never occur together: no model gives them mass, no synthetic record holds them."""
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -60,6 +64,11 @@ class Schema:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise SchemaError(f"column names must be distinct; {', '.join(map(repr, twice))} stands twice.")
+        # Spelled one way, whoever wrote them, so that equal schemas have equal fingerprints.
+        declared = [as_declared(combination, self.columns) for combination in self.impossible]
+        object.__setattr__(self, "impossible", tuple(dict.fromkeys(declared)))
+        if self.impossible:
+            _ = self.domain  # refuses combinations that leave no record possible
 
     @classmethod
     def read(cls, path: str | Path) -> "Schema":
@@ -107,12 +116,26 @@ class Schema:
         """
         domain = sizes if isinstance(sizes, Domain) else Domain.of(sizes)
         columns = [IntegerColumn(a, low=0, high=size - 1) for a, size in domain.sizes.items()]
-        return cls(tuple(columns), Unit.of(unit))
+        return cls(tuple(columns), Unit.of(unit), impossible=domain.impossible)
 
     @cached_property
     def domain(self) -> Domain:
         """The attributes and their sizes."""
-        return Domain(tuple(c.name for c in self.columns), tuple(c.size for c in self.columns))
+        return Domain(
+            tuple(c.name for c in self.columns),
+            tuple(c.size for c in self.columns),
+            tuple(as_codes(combination, self.columns) for combination in self.impossible),
+        )
+
+    def with_impossible(self, *combinations: Mapping[str, Any]) -> "Schema":
+        """The same schema, in which these combinations of labels never occur either.
+
+        >>> schema = Schema.from_domain({"age": 3, "married": 2})
+        >>> schema.with_impossible({"age": [0], "married": [1]}).domain.impossible[0].values
+        ((0,), (1,))
+        """
+        more = tuple(Combination.of(said) for said in combinations)
+        return replace(self, impossible=(*self.impossible, *more))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -128,6 +151,21 @@ class Schema:
                 return column
         listed = ", ".join(c.name for c in self.columns)
         raise SchemaError(f"unknown column {name!r}; the schema has {listed}.")
+
+    def _repr_html_(self) -> str:
+        from sidelight._html import listed, table
+
+        rows = [
+            (column.name, column.kind, f"{column.size:,}", listed(column.code_labels(), most=6),
+             column.outside)
+            for column in self.columns
+        ]  # fmt: skip
+        return table(
+            "A schema",
+            [("unit", self.unit.describe()), ("cells", f"about 10^{math.log10(self.domain.size()):.1f}")],
+            columns=("column", "kind", "codes", "labels", "values outside"),
+            rows=rows,
+        )
 
     def check(self, source: Any) -> "list[Misfit]":
         """What in ``source`` does not fit, in words that hold no value and no count of it."""

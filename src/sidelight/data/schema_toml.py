@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, RealColumn
+from sidelight.data.domain import Combination
 from sidelight.data.schema import Schema
 from sidelight.errors import SchemaError, SettingError
 from sidelight.privacy.unit import Unit
@@ -28,11 +29,15 @@ def parse(text: str) -> Schema:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"the schema is not valid TOML: {error}.") from error
-    _refuse_unknown(tree, ("unit", "columns"), "the schema")
+    _refuse_unknown(tree, ("unit", "columns", "impossible"), "the schema")
     columns = tree.get("columns", {})
     if not isinstance(columns, dict):
         raise SchemaError("the schema's columns must be tables such as [columns.age].")
-    return Schema(tuple(_column(name, keys) for name, keys in columns.items()), _unit(tree.get("unit", {})))
+    return Schema(
+        tuple(_column(name, keys) for name, keys in columns.items()),
+        _unit(tree.get("unit", {})),
+        impossible=_impossible(tree.get("impossible", [])),
+    )
 
 
 def render(schema: Schema, *, notes: bool = True) -> str:
@@ -45,6 +50,10 @@ def render(schema: Schema, *, notes: bool = True) -> str:
             lines += _comment(column.note)
         lines.append(f"kind = {_value(column.kind)}")
         lines += [f"{key} = {_value(value)}" for key, value in _declared(column).items()]
+    for combination in schema.impossible:
+        lines += ["", "[[impossible]]"]
+        said = zip(combination.attrs, combination.values, strict=True)
+        lines += [f"{_key(attr)} = {_value(labels)}" for attr, labels in said]
     return "\n".join(lines) + "\n"
 
 
@@ -75,6 +84,12 @@ def _column(name: str, keys: Any) -> Column:
                 raise SchemaError(f"column {name!r}: {key} must be a list; got {said[key]!r}.")
             said[key] = tuple(said[key])
     return kind(name, **said)
+
+
+def _impossible(listed: Any) -> tuple[Combination, ...]:
+    if not isinstance(listed, list) or not all(isinstance(said, dict) for said in listed):
+        raise SchemaError("impossible combinations must be tables: [[impossible]], in double brackets.")
+    return tuple(Combination.of(said) for said in listed)
 
 
 def _unit(keys: Any) -> Unit:

@@ -80,7 +80,9 @@ class Table:
         if isinstance(source, Table):
             if source.domain != schema.domain:
                 raise DataError("the table is already encoded, for another schema.")
-            return source
+            # Codes say nothing about what is impossible: that is the schema's to declare.
+            is_same = source.domain.impossible == schema.domain.impossible
+            return source if is_same else cls(source._engine, schema=schema, kind=source.kind)
         from sidelight.data.read import open_source
 
         if engine == "spark" and isinstance(source, str) and not source.startswith("spark:"):
@@ -91,7 +93,7 @@ class Table:
     @property
     def domain(self) -> Domain:
         """The attributes and their sizes."""
-        return self._engine.domain
+        return self._engine.domain if self.schema is None else self.schema.domain
 
     @property
     def records(self) -> int:

@@ -83,9 +83,12 @@ class SizeOracle:
 
 
 def interaction_graph(domain: Domain, attribute_sets: Iterable[Iterable[str]]) -> Booleans:
-    """Which attributes stand together in some set: a symmetric matrix, false on the diagonal."""
+    """Which attributes stand together in some set: a symmetric matrix, false on the diagonal.
+
+    So do those of an impossible combination, measured or not: some clique has to hold its zeros.
+    """
     graph = np.zeros((len(domain), len(domain)), dtype=np.bool_)
-    for attrs in attribute_sets:
+    for attrs in (*attribute_sets, *(combination.attrs for combination in domain.impossible)):
         _join(graph, domain.index(attrs))
     return graph
 

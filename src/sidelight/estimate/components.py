@@ -18,6 +18,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.estimate.fold import Fold
 from sidelight.estimate.model import Array, ModelState
@@ -56,12 +57,13 @@ class Components:
 
     @classmethod
     def uniform(cls, domain: Domain, *, total: float) -> "Components":
-        """The start, n · uniform: every attribute a component of its own."""
-        alone = (
-            _Component((attr,), np.full(size, 1 / size))
-            for attr, size in zip(domain.attrs, domain.shape, strict=True)
-        )
-        return cls(domain, tuple(alone), total)
+        """The start, n · uniform: every attribute a component of its own, but for impossible combinations."""
+        parts = []
+        for attrs in joined_by_impossible(domain):
+            inside = tuple(c for c in domain.impossible if set(c.attrs) <= set(attrs))
+            possible = possible_cells(Domain(attrs, domain.project(attrs).shape, inside))
+            parts.append(_Component(attrs, possible / possible.sum()))
+        return cls(domain, tuple(parts), total)
 
     @cached_property
     def _of(self) -> dict[str, _Component]:
@@ -135,3 +137,19 @@ class Components:
             components.append(_Component(tuple(names), state.arrays["weights"][start:end].reshape(shape)))
             start = end
         return cls(domain, tuple(components), float(state.meta["total"]))
+
+
+def joined_by_impossible(domain: Domain) -> list[Attrs]:
+    """The attributes in groups: those that impossible combinations join, directly or through others.
+
+    >>> from sidelight.data.domain import Combination
+    >>> domain = Domain(("a", "b", "c"), (2, 2, 2), (Combination(("c", "a"), ((0,), (1,))),))
+    >>> joined_by_impossible(domain)
+    [('a', 'c'), ('b',)]
+    """
+    groups = [{attr} for attr in domain.attrs]
+    for combination in domain.impossible:
+        touched = [group for group in groups if not group.isdisjoint(combination.attrs)]
+        groups = [group for group in groups if group.isdisjoint(combination.attrs)]
+        groups.append(set().union(*touched))
+    return sorted((domain.canonical(group) for group in groups), key=lambda attrs: domain.index(attrs))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import Mask, masks
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, WorkloadError
 from sidelight.estimate.answering import Answers, marginals_of
@@ -27,7 +28,7 @@ from sidelight.generate.sample import codes_along_tree
 Array = NDArray[np.float64]
 Potentials = Mapping[Attrs, Array]
 """Attribute set to log-potential, axes in the order of the attributes named."""
-Impossible = tuple[Attrs, NDArray[np.bool_]]
+Impossible = Mask
 """Attributes, and true at each combination of their values that cannot be."""
 
 _NEXT_TO_NOTHING = 1e-100
@@ -59,6 +60,7 @@ class GraphicalModel:
     total: float
     potentials: Potentials = field(repr=False)
     impossible: tuple[Impossible, ...] = field(default=(), repr=False)
+    """What gets no mass beside what the domain declares impossible."""
     fit: Fit | None = None
     arrays: str = "numpy"
     """The array library that sums the tree; see ``sidelight.estimate.arrays``."""
@@ -80,6 +82,11 @@ class GraphicalModel:
         return cls(domain, total, {})
 
     @cached_property
+    def forbidden(self) -> tuple[Impossible, ...]:
+        """All that gets no mass: what the domain declares, and what was given."""
+        return (*masks(self.domain), *self.impossible)
+
+    @cached_property
     def tree(self) -> JunctionTree:
         """The junction tree of the potentials and the constraints."""
         return JunctionTree.of(self.domain, [*self.potentials, *(attrs for attrs, _ in self.impossible)])
@@ -87,10 +94,10 @@ class GraphicalModel:
     @cached_property
     def _calibrated(self) -> tuple[tuple[Array, ...], float]:
         library = arrays(self.arrays)
-        fixed = [*self.potentials.items(), *forbidding(self.impossible)]
+        fixed = [*self.potentials.items(), *forbidding(self.forbidden)]
         calibrator = Calibrator(self.tree, (), library=library, fixed=fixed)
         log_partition = calibrator.run(())
-        beliefs = tuple(library.numpy(belief) for belief in calibrator.beliefs)
+        beliefs = tuple(library.numpy(belief) for belief in calibrator.beliefs())
         for belief in beliefs:
             # Products of such numbers leave the normal range, where processors are many times slower.
             belief[belief < _NEXT_TO_NOTHING] = 0.0
@@ -128,11 +135,11 @@ class GraphicalModel:
     def state(self) -> ModelState:
         """Potentials and constraints: all that is needed to load the model again."""
         kept: dict[str, NDArray[Any]] = {f"potential_{i}": p for i, p in enumerate(self.potentials.values())}
-        kept |= {f"impossible_{i}": mask for i, (_, mask) in enumerate(self.impossible)}
+        kept |= {f"impossible_{i}": mask for i, (_, mask) in enumerate(self.forbidden)}
         meta = {
             "total": self.total,
             "potentials": [list(attrs) for attrs in self.potentials],
-            "impossible": [list(attrs) for attrs, _ in self.impossible],
+            "impossible": [list(attrs) for attrs, _ in self.forbidden],
         }
         if self.fit is not None:
             meta["fit"] = {

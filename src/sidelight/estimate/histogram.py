@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError
 from sidelight.estimate.fold import Fold
@@ -35,14 +36,18 @@ class Histogram:
 
     @classmethod
     def uniform(cls, domain: Domain, *, total: float) -> "Histogram":
-        """The start, n · uniform: the maximum-entropy start."""
+        """The start, n · uniform on all that is possible: the maximum-entropy start."""
         check_fits(domain)
+        if domain.impossible:
+            return cls.of_counts(domain, np.ones(domain.shape), total=total)
         return cls(domain, np.full(domain.shape, total / domain.size()), total)
 
     @classmethod
     def of_counts(cls, domain: Domain, counts: NDArray[Any], *, total: float) -> "Histogram":
-        """Non-negative counts, rescaled to the total."""
+        """Non-negative counts, rescaled to the total; none where the domain declares it impossible."""
         weights = np.asarray(counts, dtype=np.float64).reshape(domain.shape)
+        if domain.impossible:
+            weights = weights * possible_cells(domain)
         return cls(domain, weights * (total / weights.sum()), total)
 
     @cached_property

@@ -5,17 +5,20 @@
 Its gradient is p_c − t_c + θ_c/w: where the targets t are marginals of one distribution, the model
 reproduces them, to within θ/w. The ridge w keeps θ finite where a target is 0, and where targets
 contradict each other. Minimised by L-BFGS, from the independent model; the tree is summed once a step.
+
+What the domain declares impossible gets no mass, and is taken out of the targets that would give it some.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import Mask, masks
 from sidelight.estimate.arrays import arrays
-from sidelight.estimate.graphical import GraphicalModel, Potentials
+from sidelight.estimate.graphical import GraphicalModel, Potentials, forbidding
 from sidelight.estimate.inference import Calibrator, inner_order
 from sidelight.estimate.junction_tree import JunctionTree
 
@@ -42,10 +45,13 @@ def most_likely(
     if not targets:
         return GraphicalModel.uniform(domain, total=1.0)
     sets = {attrs: inner_order(domain, attrs) for attrs in targets}
+    forbidden = masks(domain)
     turned = {
-        attrs: np.transpose(targets[attrs], [attrs.index(a) for a in inner]) for attrs, inner in sets.items()
+        attrs: np.transpose(_possible(attrs, targets[attrs], forbidden), [attrs.index(a) for a in inner])
+        for attrs, inner in sets.items()
     }
-    calibrator = Calibrator(JunctionTree.of(domain, sets), list(sets.values()), library=arrays("numpy"))
+    tree, fixed = JunctionTree.of(domain, sets), forbidding(forbidden)
+    calibrator = Calibrator(tree, list(sets.values()), library=arrays("numpy"), fixed=fixed)
     ends = np.cumsum([0, *(table.size for table in turned.values())])
     target = np.concatenate([table.reshape(-1) for table in turned.values()])
 
@@ -72,6 +78,22 @@ def most_likely(
         back = np.transpose(table, [inner.index(a) for a in canonical])
         potentials[canonical] = np.ascontiguousarray(back - back.max())
     return GraphicalModel(domain, 1.0, potentials)
+
+
+def _possible(attrs: Attrs, target: Array, forbidden: Sequence[Mask]) -> Array:
+    """The target given that nothing impossible occurs; evenly spread where nothing else did."""
+    is_out = np.zeros(target.shape, dtype=np.bool_)
+    for names, mask in forbidden:
+        if set(names) <= set(attrs):
+            held = [attr for attr in attrs if attr in names]
+            turned = np.transpose(mask, [names.index(attr) for attr in held])
+            wide = [size if a in names else 1 for a, size in zip(attrs, target.shape, strict=True)]
+            is_out |= turned.reshape(wide)
+    if not is_out.any():
+        return target
+    kept = np.where(is_out, 0.0, target)
+    kept = kept if kept.sum() > 0 else np.where(is_out, 0.0, 1.0)
+    return np.asarray(kept / kept.sum())
 
 
 def _first(attrs: Attrs, inner: Attrs, target: Array, start: Potentials) -> Array:

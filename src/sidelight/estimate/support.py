@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import is_possible
 from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.estimate.model import Array, ModelState
@@ -46,24 +47,39 @@ class Support:
     total: float
 
     @classmethod
-    def of_table(cls, public: Table, *, total: float, share: float = 1.0, seed: int = 0) -> "Support":
-        """The empirical distribution of a public table, or of a random share of its records."""
+    def of_table(
+        cls, public: Table, *, total: float, share: float = 1.0, seed: int = 0, domain: Domain | None = None
+    ) -> "Support":
+        """The empirical distribution of a public table, or of a random share of its records.
+
+        Records that ``domain`` (the table's own unless said) declares impossible are left out.
+        """
+        declared = public.domain if domain is None else domain
         records, counts = public.distinct()
         if len(records) == 0:
             raise DataError("the public table holds no records, so its support is empty. Give another one.")
+        kept = is_possible(declared, records)
+        if not kept.any():
+            raise DataError(
+                "every public record holds a combination that the schema declares impossible, so the support "
+                "is empty. Check the combinations, or give another public table."
+            )
+        records, counts = records[kept], counts[kept]
         if share < 1.0:
             number = max(1, round(share * int(counts.sum())))
             rng = np.random.default_rng(seed)
             drawn = rng.multivariate_hypergeometric(counts, number, method="marginals")
             records, counts = records[drawn > 0], drawn[drawn > 0]
-        return cls(public.domain, records, counts * (total / counts.sum()), total)
+        return cls(declared, records, counts * (total / counts.sum()), total)
 
     @classmethod
     def random(cls, domain: Domain, *, records: int, seed: int, total: float) -> "Support":
         """Uniform weights on records drawn uniformly from the domain: a support without data."""
         rng = np.random.default_rng(seed)
         drawn = np.stack([rng.integers(0, size, records) for size in domain.shape], axis=1)
-        kept = np.unique(drawn, axis=0)
+        kept = np.unique(drawn[is_possible(domain, drawn)], axis=0)
+        if len(kept) == 0:
+            raise DataError("every random record holds an impossible combination; draw more of them.")
         return cls(domain, kept, np.full(len(kept), total / len(kept)), total)
 
     def with_weights(self, weights: Array) -> "Support":

@@ -20,9 +20,10 @@ def round_to(weights: NDArray[Any], total: int, rng: np.random.Generator) -> NDA
     ends = np.cumsum(shares[order])
     if total == 0 or ends.size == 0:
         return np.zeros(shares.size, dtype=np.int64)
+    # The last end is the total itself, so the counts always sum to it; and a cell of share 0 stays empty.
+    is_end = ends == ends[-1]
     ends *= total / ends[-1]
-    # The last end is the total itself, so the counts always sum to it.
-    ends[-1] = total
+    ends[is_end] = total
     cuts = np.ceil(ends - rng.random()).astype(np.int64)
     cuts = np.clip(np.maximum.accumulate(cuts), 0, total)
     cuts[-1] = total

@@ -69,8 +69,10 @@ def _spread_groups(
     whole = ends[:, -1:]
     # A group drawn although its own mass rounds to 0 is spread evenly: it cannot be told better.
     ends = np.where(whole > 0, ends, np.arange(1, width + 1))
+    # The last end is the group's size itself, so that all are spread; and no cell of mass 0 gets any.
+    is_end = ends == ends[:, -1:]
     ends *= sizes[present, None] / ends[:, -1:]
-    ends[:, -1] = sizes[present]
+    ends = np.where(is_end, sizes[present, None], ends)
     cuts = np.ceil(ends - rng.random((len(present), 1))).astype(np.int64)
     counts = np.diff(np.minimum(cuts, sizes[present, None]), axis=1, prepend=0)
     drawn = np.repeat(np.tile(np.arange(width), len(present)), counts.reshape(-1))

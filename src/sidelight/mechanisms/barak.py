@@ -23,6 +23,7 @@ import numpy as np
 from sidelight import _check
 from sidelight.curator import Curator
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.estimate.histogram import Histogram, check_fits
@@ -163,6 +164,7 @@ def least_deviation(start: Histogram, measurements: list[Measurement]) -> Histog
         b_ub=np.concatenate([answers, -answers]),
         A_eq=np.append(np.ones(domain.size()), 0.0)[None, :],
         b_eq=[start.total],
+        bounds=[*((0, None if possible else 0) for possible in possible_cells(domain).flat), (0, None)],
         method="highs",
     )
     if solved.x is None:

@@ -56,6 +56,13 @@ def check_sizes(
         )
     if not any(workload.supports):
         raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+    if domain.impossible and mib(SizeOracle(domain).cells) > limit_mb:
+        cells = SizeOracle(domain).cells
+        raise TooLargeError(
+            f"max_model_mb = {limit_mb:g} cannot hold the schema's impossible combinations, whose attributes "
+            f"must stand together in the model ({mib(cells):.3g} MB). Raise max_model_mb, or name fewer "
+            "attributes in one combination."
+        )
     if mib(max(domain.shape)) > limit_mb:
         widest = domain.attrs[domain.shape.index(max(domain.shape))]
         raise TooLargeError(

@@ -23,6 +23,7 @@ from sidelight.data.table import Table
 from sidelight.estimate.components import Components
 from sidelight.estimate.histogram import Histogram, RunningMean, check_fits
 from sidelight.estimate.multiplicative_weights import MultiplicativeWeights
+from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms import mwem_check
 from sidelight.mechanisms.base import Mechanism, Outlook
@@ -96,6 +97,7 @@ class MWEM(Mechanism):
         model: Histogram | Components = start
         played = RunningMean()
         measurements: list[Measurement] = []
+        surprises = Surprises(curator.domain, measured_start)
         for _ in range(self.rounds):
             if self.output == "average" and isinstance(model, Histogram):
                 played.add(model)
@@ -103,11 +105,12 @@ class MWEM(Mechanism):
             query = self._select(curator, self._candidates(asked, model), model, select_cost, measure_cost)
             # MEASURE it.
             measurements.append(curator.measure(query, measure_cost))
+            surprises.note(measurements[-1], model, total=n)
             # ESTIMATE a model that agrees with everything measured so far.
             model = self.estimator.estimate(model, measurements)
 
         final = played.model if self.output == "average" else model
-        return Release(final, (*measured_start, *measurements), curator.events)
+        return Release(final, (*measured_start, *measurements), curator.events, card=surprises.card())
 
     def _start(self, curator: Curator, n: float) -> tuple[Histogram | Components, tuple[Measurement, ...]]:
         """A₀: uniform, or a noisy histogram with its own share of the budget."""

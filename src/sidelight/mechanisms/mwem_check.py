@@ -7,6 +7,7 @@ from sidelight import _check
 from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.estimate.components import Components, joined_by_impossible
 from sidelight.mechanisms.base import Outlook
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
@@ -48,7 +49,16 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
     if not about_something:
         raise WorkloadError("the workload asks for the total alone; MWEM needs queries about attributes.")
     if mwem.takes_components(domain):
-        smallest = min(domain.size(attrs) for attrs in about_something)
+        apart = joined_by_impossible(domain)
+        largest = max(apart, key=domain.size)
+        if domain.size(largest) > mwem.max_component_cells:
+            raise TooLargeError(
+                f"the schema's impossible combinations join {' × '.join(largest)}, {domain.size(largest):,} "
+                f"cells, more than max_component_cells={mwem.max_component_cells}. Raise it, name fewer "
+                "attributes in one combination, or use mechanism='aim'."
+            )
+        start = Components.uniform(domain, total=1.0)
+        smallest = min(start.cells_if_joined(attrs) for attrs in about_something)
         if smallest > mwem.max_component_cells:
             raise TooLargeError(
                 f"the smallest query of the workload is about {smallest} cells, more than "

@@ -28,6 +28,7 @@ from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.estimate.support import Support, SupportWeights
+from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.pmw_pub import (
@@ -94,12 +95,15 @@ class MWEMPub(Mechanism):
         if curator.unit.total_is_public:
             check_rounds(self.rounds, n, noise_on_one_number(measure_cost, curator.unit, noise="laplace"))
 
-        start = Support.of_table(public, total=n, share=self.public_share, seed=self.seed)
+        start = Support.of_table(
+            public, total=n, share=self.public_share, seed=self.seed, domain=curator.domain
+        )
         start = start.uniform if self.prior == "uniform" else start
         fit = SupportWeights(start, workload.supports, max_cache_mb=self.max_cache_mb)
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
         measurements: list[Measurement] = []
+        surprises = Surprises(curator.domain, told=curator.domain.attrs)
         for _ in range(self.rounds):
             played += fit.weights
             # SELECT the number that the model answers worst, among all cells of the workload.
@@ -109,12 +113,13 @@ class MWEMPub(Mechanism):
             # MEASURE it.
             asked = fit.asked(part(query, cell, curator.domain))
             measurements.append(curator.measure(asked.query, measure_cost, noise="laplace"))
+            surprises.note(measurements[-1], fit, total=n)
             # ESTIMATE: reweigh the public records.
             fit.update(asked, self.step * (float(measurements[-1].answer[0]) - fit.answer(asked)) / n)
             fit.settle()
 
         weights = played if self.output == "average" else fit.weights
-        card = {"notes": support_notes(fit.start, workload)}
+        card = {"notes": support_notes(fit.start, workload)} | surprises.card()
         return Release(fit.start.with_weights(weights), tuple(measurements), curator.events, card=card)
 
     def allotment(self, budget: Budget) -> Cost:

@@ -30,6 +30,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
 from sidelight.estimate.support import Asked, Support, SupportWeights, missing_values
+from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.release import Release
@@ -100,6 +101,7 @@ class PMWPub(Mechanism):
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
         measurements: list[Measurement] = []
+        surprises = Surprises(curator.domain, told=curator.domain.attrs)
         known: list[tuple[Asked, float]] = []
         order = np.random.default_rng(self.seed)
         for _ in range(self.rounds):
@@ -111,6 +113,7 @@ class PMWPub(Mechanism):
             # MEASURE it.
             asked = fit.asked(part(query, cell, curator.domain))
             measurements.append(curator.measure(asked.query, measure_cost))
+            surprises.note(measurements[-1], fit, total=n)
             noisy = float(np.clip(measurements[-1].answer[0], asked.low * n, asked.high * n))
             known.append((asked, noisy))
             # ESTIMATE: reweigh, for this number and for those that it put wrong.
@@ -119,14 +122,14 @@ class PMWPub(Mechanism):
             fit.settle()
 
         weights = played if self.output == "average" else fit.weights
-        card = {"notes": support_notes(fit.start, workload)}
+        card = {"notes": support_notes(fit.start, workload)} | surprises.card()
         return Release(fit.start.with_weights(weights), tuple(measurements), curator.events, card=card)
 
     def _start(self, domain: Domain, public: Table | None, n: float) -> Support:
         if self.support == "random" or public is None:
             start = Support.random(domain, records=self.support_records, seed=self.seed, total=n)
         else:
-            start = Support.of_table(public, total=n, share=self.public_share, seed=self.seed)
+            start = Support.of_table(public, total=n, share=self.public_share, seed=self.seed, domain=domain)
         return start.uniform if self.prior == "uniform" else start
 
     def _to_apply(
@@ -190,6 +193,8 @@ def require_public_records(public: Table | None, domain: Domain) -> None:
         )
     if public.records == 0:
         raise DataError("the public table holds no records, so its support is empty. Give another one.")
+    if domain.impossible:
+        Support.of_table(public, total=1.0, domain=domain)  # refuses one of impossible records alone
 
 
 def support_notes(support: Support, workload: Workload) -> list[str]:
