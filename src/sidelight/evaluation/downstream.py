@@ -1,0 +1,59 @@
+"""What a release is worth to those who use its synthetic table. PRIVATE: exact records go into it.
+
+A synthetic table as large as the private one is drawn, and three questions are asked of it: do pairs of
+attributes go together as they should (``association``), are its records nearer to the private ones than
+fresh ones would be (``nearest``), and does a classifier learn from it what it would learn from the private
+table (``learning``)?
+"""
+
+from dataclasses import asdict, dataclass
+
+from sidelight.data.table import Table
+from sidelight.estimate.model import Model
+from sidelight.evaluation.association import association_gap
+from sidelight.evaluation.learning import learn
+from sidelight.evaluation.nearest import nearer_share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Downstream:
+    """Each number's goal and range stand in ``metric.py``. PRIVATE: do not publish them."""
+
+    association_mean: float
+    association_max: float
+    nearer_share: float
+    accuracy: float | None = None
+    """None where no target was named."""
+    accuracy_private: float | None = None
+    accuracy_majority: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        private: Table,
+        *,
+        target: str | None = None,
+        held_out: Table | None = None,
+        seed: int = 0,
+        repeats: int = 3,
+    ) -> "Downstream":
+        """Draw a synthetic table and compare it with the private one."""
+        synthetic = model.sample(private.records, seed=seed)
+        gap = association_gap(private, synthetic)
+        share = nearer_share(private, synthetic, held_out=held_out, seed=seed)
+        if target is None:
+            return cls(association_mean=gap.mean, association_max=gap.largest, nearer_share=share)
+        learned = learn(model, private, target, held_out=held_out, seed=seed, repeats=repeats)
+        return cls(
+            association_mean=gap.mean,
+            association_max=gap.largest,
+            nearer_share=share,
+            accuracy=learned.accuracy,
+            accuracy_private=learned.accuracy_private,
+            accuracy_majority=learned.accuracy_majority,
+        )
+
+    def known(self) -> dict[str, float]:
+        """Plain values by name; what was not asked for is left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
