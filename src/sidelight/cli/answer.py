@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sidelight.cli._shared import Json, ReleaseFolder, tell_json, tell_table
+from sidelight.cli._shared import Json, ReleaseFolder, talk, tell_json, tell_table
 
 
 def answer(
@@ -16,6 +16,8 @@ def answer(
     """Answer from a release; costs no privacy, however often it is asked.
 
     Example: sidelight answer people-release age sex
+
+    Beside each count stand its standard error (±), and the parts of it that noise and the model make.
     """
     from dataclasses import replace
 
@@ -26,5 +28,11 @@ def answer(
     if as_json:
         tell_json(records)
         return
-    columns = list(records[0])
-    tell_table(" × ".join(attrs), columns, [[record[column] for column in columns] for record in records])
+    titles = {"standard_error": "±", "noise_error": "noise", "model_error": "model"}
+    columns = [*attrs, "estimate", *titles, "low", "high", "source"]
+    tell_table(
+        f"{' × '.join(attrs)}, intervals of {confidence:.4g}",
+        [titles.get(column, column) for column in columns],
+        [[record[column] for column in columns] for record in records],
+    )
+    talk(release.error_bars(attrs).words)

@@ -20,6 +20,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.estimate.surprise import Surprises
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
 from sidelight.mechanisms.release import Release
@@ -45,7 +46,7 @@ class AIM(Mechanism):
     """Size limit of the graphical model; it grows with the budget spent."""
     oversized: Oversized = "refuse"
     """What to do with workload marginals above the size limit."""
-    estimator: MirrorDescent = MirrorDescent(tolerance=3e-3)
+    estimator: MirrorDescent = MirrorDescent(tolerance=3e-3, max_steps=200)
     """How each round refits, from the round before."""
     final_estimator: MirrorDescent = MirrorDescent()
     """How the last fit is made, from the start: cells that earlier rounds drove to 0 come back slowly."""
@@ -67,6 +68,7 @@ class AIM(Mechanism):
         # MEASURE the one-way marginals.
         measurements = [curator.measure(Marginal(r), measure_cost) for r in weights if len(r) == 1]
         model = self.estimator.estimate(domain, measurements, total=n)
+        surprises = Surprises(domain, measurements)
         while curator.remaining:
             if curator.remaining.value < 2 * round_cost.value:
                 round_cost = curator.remaining
@@ -82,6 +84,7 @@ class AIM(Mechanism):
             # MEASURE it.
             measurements.append(curator.measure(chosen, measure_cost))
             # ESTIMATE a model that agrees with everything measured so far.
+            surprises.note(measurements[-1], model, total=model.total)
             before = model.count(chosen.attrs)
             model = self.estimator.estimate(domain, measurements, total=n, start=model)
             moved = abs(model.count(chosen.attrs) - before).sum()
@@ -89,7 +92,7 @@ class AIM(Mechanism):
                 round_cost = round_cost * 4
 
         model = self.final_estimator.estimate(domain, measurements, total=n)
-        return Release(model, tuple(measurements), curator.events)
+        return Release(model, tuple(measurements), curator.events, card=surprises.card())
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)

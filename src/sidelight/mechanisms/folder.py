@@ -2,10 +2,12 @@
 
 release.json            format, card, events, queries, shapes, and a checksum for each other file
 schema.toml             how codes become values again
+workload.json           what was asked, where that has no name: what --workload takes
 measurements.parquet    measurement, answer
 model.<name>.parquet    one column of numbers per array of the model
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,20 @@ import numpy as np
 
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
+from sidelight.errors import ReleaseError
 from sidelight.estimate.load import model_from_state
 from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.plain_folder import PlainFolder, read_column, read_model, write_columns, write_model
+from sidelight.mechanisms.plain_folder import (
+    PlainFolder,
+    read_column,
+    read_model,
+    reading,
+    write_columns,
+    write_model,
+)
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.event import Event
-from sidelight.queries.query import query_from_json
+from sidelight.queries.query import Marginal, query_from_json
 
 _RELEASE = PlainFolder(
     noun="release",
@@ -27,6 +37,19 @@ _RELEASE = PlainFolder(
     fields=frozenset({"domain", "model", "measurements", "events", "card", "kind"}),
     remedy="Get the release again.",
 )
+
+_NUMBER = (int, float)
+_CARD: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(
+        ("mechanism", "promise", "accounting", "allotted", "spent", "noise", "schema", "created"), str
+    ),
+    **dict.fromkeys(("epsilon", "delta", "epsilon_spent", "total"), _NUMBER),
+    **dict.fromkeys(("settings", "unit", "workload", "ledger", "versions", "model_error"), dict),
+    **dict.fromkeys(("events", "notes"), list),
+    "public": (dict, type(None)),
+    "private": bool,
+}
+"""What a run writes on a release's card, and what readers of a release rely on."""
 
 
 def save(release: Release, folder: Path) -> Path:
@@ -37,25 +60,45 @@ def save(release: Release, folder: Path) -> Path:
 def load(folder: Path) -> Release:
     """Read a folder that ``save`` wrote."""
     about = _RELEASE.read(folder)
-    schema = Schema.read(folder / "schema.toml") if "schema.toml" in about["checksums"] else None
-    domain = Domain(tuple(about["domain"]["attrs"]), tuple(about["domain"]["shape"]))
-    answers = read_column(folder / "measurements.parquet", "answer")
-    measurements = []
-    start = 0
-    for plain in about["measurements"]:
-        end = start + plain["cells"]
-        measurements.append(
-            Measurement(query_from_json(plain["query"]), answers[start:end], float(plain["stddev"]))
+    _check_card(about["card"], folder / _RELEASE.about)
+    with reading(folder / _RELEASE.about, _RELEASE.remedy):
+        schema = Schema.read(folder / "schema.toml") if "schema.toml" in about["checksums"] else None
+        domain = Domain(tuple(about["domain"]["attrs"]), tuple(about["domain"]["shape"]))
+        if not all(isinstance(attr, str) for attr in domain.attrs):
+            raise TypeError("attributes must have names")
+        answers = read_column(folder / "measurements.parquet", "answer")
+        measurements = []
+        start = 0
+        for plain in about["measurements"]:
+            end = start + plain["cells"]
+            query = query_from_json(plain["query"])
+            query.check(domain)
+            if isinstance(query, Marginal) and domain.size(query.attrs) != plain["cells"]:
+                raise ValueError("a marginal must have an answer for each of its cells")
+            measurements.append(Measurement(query, answers[start:end], float(plain["stddev"])))
+            start = end
+        if start != answers.size:
+            raise ValueError("there must be as many answers as the queries have cells")
+        return Release(
+            model=model_from_state(domain, read_model(about["model"], folder)),
+            measurements=tuple(measurements),
+            events=tuple(Event.from_json(plain) for plain in about["events"]),
+            schema=schema,
+            card=about["card"],
+            kind=about["kind"],
         )
-        start = end
-    return Release(
-        model=model_from_state(domain, read_model(about["model"], folder)),
-        measurements=tuple(measurements),
-        events=tuple(Event.from_json(plain) for plain in about["events"]),
-        schema=schema,
-        card=about["card"],
-        kind=about["kind"],
-    )
+
+
+def _check_card(card: Any, path: Path) -> None:
+    """Refuse a card whose parts are of another kind than a run writes; parts may be missing."""
+    wrong = "card" if not isinstance(card, dict) else None
+    for name, kind in _CARD.items() if wrong is None else ():
+        if name in card and (not isinstance(card[name], kind) or (kind is _NUMBER and card[name] is True)):
+            wrong = f"card.{name}"
+    if wrong is not None:
+        raise ReleaseError(
+            f"{path} was edited: {wrong} is of another kind than a run writes. {_RELEASE.remedy}"
+        )
 
 
 def _write(release: Release, folder: Path) -> dict[str, Any]:
@@ -69,6 +112,10 @@ def _write(release: Release, folder: Path) -> dict[str, Any]:
     )
     if release.schema is not None:
         release.schema.write(folder / "schema.toml")
+    workload = release.card.get("workload")
+    if isinstance(workload, dict) and isinstance(workload.get("asked"), list):
+        text = json.dumps(workload["asked"], ensure_ascii=False, indent=1)
+        (folder / "workload.json").write_text(text + "\n", encoding="utf-8")
     domain = release.model.domain
     return {
         "card": release.card,

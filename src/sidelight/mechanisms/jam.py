@@ -29,6 +29,7 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
@@ -64,7 +65,7 @@ class JAM(Mechanism):
     """Whether the last round may take a public marginal, and leave its measuring share unspent (paper)."""
     repeat_public: bool = True
     """Whether a public marginal may be chosen again, which teaches nothing (paper)."""
-    estimator: MirrorDescent = MirrorDescent(tolerance=3e-3)
+    estimator: MirrorDescent = MirrorDescent(tolerance=3e-3, max_steps=200)
     """How each round refits, from the round before."""
     final_estimator: MirrorDescent = MirrorDescent()
     """How the last fit is made, from the start: cells that earlier rounds drove to 0 come back slowly."""
@@ -90,6 +91,7 @@ class JAM(Mechanism):
         }
 
         model = GraphicalModel.uniform(domain, total=n)
+        surprises = Surprises(domain)
         taken: list[_Taken] = []
         weights: list[ArrayLike] = []
         for t in range(self.rounds):
@@ -107,8 +109,10 @@ class JAM(Mechanism):
             query = Marginal(chosen.attrs)
             if chosen.is_public:
                 taken.append(_Taken(query, proxies[query.attrs], stddev, is_public=True))
+                surprises.tell(query.attrs)
             else:
                 taken.append(_Taken.of(curator.measure(query, measure_cost)))
+                surprises.note(taken[-1], model, total=n)
             # ESTIMATE a model that agrees with everything taken so far.
             weights = [self._weight(one, n, public.records) for one in taken]
             model = self.estimator.estimate(domain, taken, total=n, start=model, precisions=weights)
@@ -118,7 +122,7 @@ class JAM(Mechanism):
             model,
             tuple(one for one in taken if not one.is_public),
             curator.events,
-            card={"rounds": [one.describe() for one in taken]},
+            card={"rounds": [one.describe() for one in taken]} | surprises.card(),
         )
 
     def _candidates(

@@ -1,33 +1,32 @@
 """A release as a notebook shows it: a few lines of HTML, made from the release alone."""
 
-from html import escape
 from typing import TYPE_CHECKING
+
+from sidelight._html import listed, table
 
 if TYPE_CHECKING:
     from sidelight.mechanisms.release import Release
 
-_ALARM = '<p style="background:#a40000;color:#fff;padding:.4em .8em;margin:0"><b>NOT PRIVATE</b>: {}</p>'
-
 
 def release_html(release: "Release") -> str:
-    """What was promised and spent, and what there is to ask; everything that people wrote is escaped."""
-    card, domain = release.card, release.model.domain
-    lines = [("records", f"{release.total:,.0f}"), ("attributes", _listed(domain.attrs))]
+    """What was promised and spent, and what there is to ask."""
+    card, attrs = release.card, release.model.domain.attrs
+    facts = [("records", f"{release.total:,.0f}"), (f"{len(attrs)} attributes", listed(attrs))]
+    share = None
     if "epsilon" in card:
         spent = f"ε = {card['epsilon_spent']:.4g} of {card['epsilon']:g}, at δ = {card['delta']:g}"
-        lines = [("mechanism", str(card.get("mechanism", ""))), ("privacy spent", spent), *lines]
+        facts = [("mechanism", str(card.get("mechanism", ""))), ("privacy spent", spent), *facts]
+        share = card["epsilon_spent"] / card["epsilon"]
+    public = card.get("public")
+    if public is not None:
+        records = public.get("records")
+        facts.append(("public data", "used" if records is None else f"{records:,} records"))
     measured = dict.fromkeys(measurement.query.describe() for measurement in release.measurements)
-    lines.append(("measured", _listed(measured)))
-    cells = "".join(
-        f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(value)}</td></tr>'
-        for name, value in lines
+    facts.append(("measured", listed(measured)))
+    seeded = card.get("private") is False
+    return table(
+        "A differentially private release",
+        facts,
+        share=share,
+        alarm="NOT PRIVATE: the noise was seeded." if seeded else None,
     )
-    alarm = _ALARM.format("the noise was seeded.") if card.get("private") is False else ""
-    return f"<div>{alarm}<table><caption>A differentially private release</caption>{cells}</table></div>"
-
-
-def _listed(names: "tuple[str, ...] | dict[str, None]", most: int = 8) -> str:
-    shown = list(names)[:most]
-    more = len(names) - len(shown)
-    return (", ".join(shown) + (f" and {more:,} more" if more else "")) or "nothing"

@@ -4,18 +4,20 @@ One JSON file describes the others: a format number, and a checksum for each of 
 are Parquet files of one column each; nothing is pickled.
 """
 
+import glob
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from sidelight.errors import ReleaseError
+from sidelight.errors import ReleaseError, SidelightError
 from sidelight.estimate.model import ModelState
 
 
@@ -40,6 +42,7 @@ class PlainFolder:
             raise ReleaseError(f"{folder} already exists and is not empty; name a new folder.")
         building = folder.with_name(f".{folder.name}.{os.getpid()}.part")
         try:
+            _remove_abandoned(folder)
             building.mkdir(parents=True)
             described = content(building)
             checksums = {path.name: _checksum(path) for path in sorted(building.iterdir())}
@@ -76,7 +79,10 @@ class PlainFolder:
         missing = (self.fields | {"checksums"}) - about.keys()
         if missing:
             raise ReleaseError(f"{path} is incomplete: {', '.join(sorted(missing))} missing. {self.remedy}")
-        for name, expected in about["checksums"].items():
+        checksums = about["checksums"]
+        if not isinstance(checksums, dict):
+            raise ReleaseError(f"{path} was edited: its checksums cannot be read. {self.remedy}")
+        for name, expected in checksums.items():
             if not (folder / name).is_file():
                 raise ReleaseError(f"{folder} is incomplete: {name} is missing. Copy the whole folder again.")
             if _checksum(folder / name) != expected:
@@ -84,6 +90,35 @@ class PlainFolder:
                     f"{folder}/{name} was changed after the {self.noun} was written. {self.remedy}"
                 )
         return about
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Take away what processes that died here had begun to build."""
+    for part in folder.parent.glob(f".{glob.escape(folder.name)}.*.part"):
+        builder = part.name.split(".")[-2]
+        if builder.isdecimal() and not _is_running(int(builder)):
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True  # another person's process
+    return True
+
+
+@contextmanager
+def reading(path: Path, remedy: str) -> Iterator[None]:
+    """Say that a description was edited, where what it holds is not what ``write`` would have put there."""
+    try:
+        yield
+    except SidelightError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ReleaseError(f"{path} was edited: what it holds does not fit together. {remedy}") from error
 
 
 def write_model(state: ModelState, folder: Path) -> dict[str, Any]:
@@ -108,14 +143,23 @@ def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table(columns), path, compression="zstd")
+    # An open file, since Arrow knows no path that is not UTF-8.
+    with path.open("wb") as file:
+        pq.write_table(pa.table(columns), file, compression="zstd")
 
 
 def read_column(path: Path, column: str = "value") -> NDArray[Any]:
     """One column of a Parquet file."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    values: NDArray[Any] = pq.read_table(path, columns=[column])[column].to_numpy()
+    try:
+        with path.open("rb") as file:
+            values: NDArray[Any] = pq.read_table(file, columns=[column])[column].to_numpy()
+    except (pa.ArrowException, LookupError, OSError) as error:
+        raise ReleaseError(
+            f"{path} is not the Parquet file that was written: it was cut off or edited."
+        ) from error
     return values
 
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
+from sidelight.estimate.error_bars import ErrorBars, ModelErrors
 from sidelight.estimate.model import Array, Model
-from sidelight.measure.combine import noise_stddev
 from sidelight.measure.measurement import Measurement
 from sidelight.privacy.event import Event
 
@@ -42,34 +42,42 @@ class Release:
         """Released counts over these attributes, axes in the order asked, scaled to the total."""
         return np.asarray(self.model.count(_names(attrs)), dtype=np.float64)
 
-    def answer(self, attrs: Iterable[str] | str, *, confidence: float = 0.95) -> Any:
-        """A frame of one record a cell: values, estimate, standard error, interval and source.
+    def error_bars(self, attrs: Iterable[str] | str) -> ErrorBars:
+        """The counts as arrays, with the errors that noise and the model make; sums of cells too."""
+        return self._errors.bars(_names(attrs))
 
-        The standard error is that of the noise, for what was measured (alone, or as part of a
-        larger marginal); elsewhere it is missing, and the source says ``model``. It does not
-        cover what the model smooths over.
+    def answer(self, attrs: Iterable[str] | str, *, confidence: float = 0.95) -> Any:
+        """A frame of one record a cell: values, estimate, errors, interval and source.
+
+        ``noise_error`` is what the noise makes, and missing where none is known to be in the counts;
+        ``model_error`` what the model and the public data make, and missing in releases of sidelights
+        that did not estimate it. ``standard_error`` and the interval hold all that is known.
+        The source is ``private``, ``both`` (answers and a prior) or ``model``. See docs/guides/error_bars.md.
         """
         import pyarrow as pa
 
         from sidelight.data.frames import from_arrow
 
         names = _names(attrs)
-        estimate = self.count(names)
-        stddev = noise_stddev(self.measurements, names, self.model.domain)
-        reach = NormalDist().inv_cdf(0.5 + confidence / 2)
-        cells = np.indices(estimate.shape).reshape(len(names), -1)
+        bars = self.error_bars(names)
+        cells = np.indices(bars.estimate.shape).reshape(len(names), -1)
         columns: dict[str, Any] = {
             name: self._values(name, codes) for name, codes in zip(names, cells, strict=True)
         }
-        flat = estimate.reshape(-1)
-        spread = None if stddev is None else np.full(flat.size, stddev)
-        absent = pa.nulls(flat.size, pa.float64())
+        size = bars.estimate.size
+
+        def column(part: Array | None) -> Any:
+            return pa.nulls(size, pa.float64()) if part is None else part.reshape(-1)
+
+        low, high = bars.interval(confidence) or (None, None)
         columns |= {
-            "estimate": flat,
-            "standard_error": absent if spread is None else spread,
-            "low": absent if spread is None else np.maximum(flat - reach * spread, 0.0),
-            "high": absent if spread is None else flat + reach * spread,
-            "source": ["model" if spread is None else "private"] * flat.size,
+            "estimate": column(bars.estimate),
+            "noise_error": column(bars.noise_error),
+            "model_error": column(bars.model_error),
+            "standard_error": column(bars.standard_error),
+            "low": column(low),
+            "high": column(high),
+            "source": [bars.source] * size,
         }
         return from_arrow(pa.table(columns), self.kind)
 
@@ -97,6 +105,10 @@ class Release:
         from sidelight.mechanisms.notebook import release_html
 
         return release_html(self)
+
+    @cached_property
+    def _errors(self) -> ModelErrors:
+        return ModelErrors(self.model, self.measurements, self.card.get("model_error"))
 
     def _values(self, attr: str, codes: Any) -> Any:
         if self.schema is None:

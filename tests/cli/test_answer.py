@@ -1,0 +1,69 @@
+"""``sidelight answer`` tells a count, its error, and what makes it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sidelight.cli.app import app
+from sidelight.data.table import Table
+from sidelight.mechanisms.aim import AIM
+from sidelight.mechanisms.release import Release
+
+
+def sidelight(*args):
+    done = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.fixture
+def folder(toy, tmp_path):
+    return AIM(rounds_per_attribute=4).run(toy.curator()[0], toy.workload).save(tmp_path / "out")
+
+
+def without_model_error(folder: Path) -> Path:
+    about = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+    del about["card"]["model_error"]
+    (folder / "release.json").write_text(json.dumps(about), encoding="utf-8")
+    return folder
+
+
+def test_both_parts_of_the_error_stand_beside_the_count(folder):
+    done = sidelight("answer", folder, "a")
+
+    for column in ("estimate", "±", "noise", "model", "low", "high"):
+        assert column in done.stdout
+    assert "The interval holds the noise, and what the model and public data add to it." in done.stderr
+
+
+def test_what_nothing_measured_together_is_told_to_be_the_models(folder):
+    done = sidelight("answer", folder, "a", "b", "c")
+
+    assert "Nothing measured these attributes together" in done.stderr
+
+
+def test_an_older_release_is_told_to_give_noise_alone(folder):
+    done = sidelight("answer", without_model_error(folder), "a")
+
+    assert "noise alone" in done.stderr
+
+
+def test_json_holds_what_the_library_answers(folder):
+    cells = json.loads(sidelight("answer", folder, "b", "a", "--json", "--confidence", 0.9).stdout)
+
+    bars = Release.load(folder).error_bars(("b", "a"))
+    low, high = bars.interval(0.9)
+    assert [cell["low"] for cell in cells] == pytest.approx(low.reshape(-1))
+    assert [cell["high"] for cell in cells] == pytest.approx(high.reshape(-1))
+    assert [cell["noise_error"] for cell in cells] == pytest.approx(bars.noise_error.reshape(-1))
+
+
+def test_nothing_private_is_needed_to_answer(folder, toy, monkeypatch):
+    """The table may be gone, or changed: the same folder gives the same errors."""
+    before = sidelight("answer", folder, "a", "c", "--json").stdout
+    monkeypatch.setattr(Table, "count", lambda *_: np.zeros(0))
+
+    assert sidelight("answer", folder, "a", "c", "--json").stdout == before
