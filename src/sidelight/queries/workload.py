@@ -184,6 +184,22 @@ class Workload(Sequence[Query]):
             for query, weight in zip(self.queries, self.weights, strict=True)
         ]
 
+    def name_in(self, domain: Domain) -> str | None:
+        """The name under which ``of`` would give the same workload; None where it has none.
+
+        >>> domain = Domain.of({"a": 2, "b": 2, "c": 2})
+        >>> Workload.of("2-way", domain).name_in(domain), Workload([("a",)]).name_in(domain)
+        ('2-way', None)
+        """
+        degree = len(self.queries[0].attrs)
+        if degree and len(self) == math.comb(len(domain), degree):
+            name = f"{degree}-way"
+        elif len(domain) <= 16 and len(self) == 2 ** len(domain):
+            name = "cuboids"
+        else:
+            return None
+        return name if self == Workload.of(name, domain) else None
+
     @property
     def supports(self) -> tuple[Attrs, ...]:
         """The attribute sets that the queries are about, each once, in order of appearance."""

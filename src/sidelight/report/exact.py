@@ -12,7 +12,6 @@ import numpy as np
 from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
 from sidelight.errors import DataError
-from sidelight.measure.combine import noise_stddev
 from sidelight.mechanisms.release import Release
 from sidelight.queries.query import Marginal
 from sidelight.report.pictures import OneWay
@@ -32,7 +31,7 @@ class Gap:
     l1: float
     """‖exact − released‖₁ / n: 0 for equal, 2 for disjoint."""
     inside: float | None
-    """Share of cells whose 95% interval holds the exact count; None where nothing was measured."""
+    """Share of cells whose 95% interval holds the exact count; None where there is no interval."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Comparison:
         return float(np.mean([gap.l1 for gap in self.gaps])) if self.gaps else 0.0
 
 
-def compare(release: Release, table: Table, wanted: Iterable[Attrs], *, reach: float) -> Comparison:
+def compare(release: Release, table: Table, wanted: Iterable[Attrs]) -> Comparison:
     """The gap on each of these marginals, and on every measured one."""
     domain = release.model.domain
     if table.domain.sizes != domain.sizes:
@@ -65,9 +64,10 @@ def compare(release: Release, table: Table, wanted: Iterable[Attrs], *, reach: f
     chosen = list(dict.fromkeys([*(domain.canonical(attrs) for attrs in (*wanted, *measured))]))
     gaps, held, cells = [], 0.0, 0
     for attrs, counts in zip(chosen, table.count_many(chosen), strict=True):
-        gap = np.abs(np.asarray(counts, dtype=np.float64) - release.count(attrs))
-        stddev = noise_stddev(release.measurements, attrs, domain)
-        inside = None if stddev is None else float((gap <= reach * stddev).mean())
+        bars = release.error_bars(attrs)
+        gap = np.abs(np.asarray(counts, dtype=np.float64) - bars.estimate)
+        interval = bars.interval()
+        inside = None if interval is None else float((gap <= interval[1] - bars.estimate).mean())
         if inside is not None:
             held, cells = held + inside * gap.size, cells + gap.size
         share = float(gap.sum()) / max(table.records, 1)

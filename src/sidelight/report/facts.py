@@ -25,6 +25,9 @@ from sidelight.report.words import joined, shortened
 
 Step = Literal["total", "select", "measure"]
 
+_LISTED, _TRIED, _TRIED_CELLS = 150, 30, 50_000
+"""How many measured marginals have their expected error listed, how many others, and of what size at most."""
+
 
 @dataclass(frozen=True)
 class Promise:
@@ -77,14 +80,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Expected:
-    """The noise to expect in one marginal's counts."""
+    """The error to expect in one marginal's counts."""
 
     name: str
     degree: int
     cells: int
-    stddev: float
+    stddev: float | None
+    """σ of the noise on a cell; None where nothing measured these attributes together."""
+    model_error: float | None
+    """Root mean square of the model's error on a cell; None where it is not known."""
     error: float
-    """Expected L1 error over n, of the noise alone; at most 2, as for tables with nothing in common."""
+    """Expected L1 error over n; at most 2, as for tables with nothing in common."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +98,13 @@ class ExpectedErrors:
     """Expected error by query of the workload."""
 
     known: tuple[Expected, ...]
-    """What was measured, alone or within a larger marginal; the largest error first."""
+    """Marginals whose error can be told; the largest first."""
     unmeasured: tuple[Attrs, ...]
+    """What was not measured as a whole; of some of these, ``known`` tells the model's error."""
     about: str
     """Which queries these are, in words."""
+    left_out: int = 0
+    """Measured marginals that are not listed."""
 
     def unmeasured_names(self, most: int) -> str:
         """Those that were not measured as a whole, the rest counted."""
@@ -176,41 +185,66 @@ def reach_of(events: Sequence[Event]) -> float:
 
 
 def expected_errors(release: Release) -> ExpectedErrors:
-    """σ and expected L1 error for the workload's marginals.
+    """Expected L1 error for the workload's marginals, from noise and model as far as they are known.
 
-    Where the card does not list them, for all one-way and two-way marginals.
+    Where the card does not list them, for all one-way and two-way marginals. All that were measured are
+    ranked by their noise, the noisiest are listed; of those that were not, some are tried, evenly chosen.
     """
     domain = release.model.domain
     asked, about = _asked(release, domain)
-    covering = [m.query.attrs for m in release.measurements if isinstance(m.query, Marginal)]
-    known: list[Expected] = []
-    unmeasured: list[Attrs] = []
     by_attr: dict[str, set[int]] = {}
-    for index, attrs in enumerate(covering):
-        for attr in attrs:
+    for index, made in enumerate(release.measurements):
+        for attr in made.query.attrs if isinstance(made.query, Marginal) else ():
             by_attr.setdefault(attr, set()).add(index)
+    measured: list[tuple[float, Attrs]] = []
+    unmeasured: list[Attrs] = []
     for attrs in asked:
         # Only what covers all attributes bears on them; sets find it without trying every measurement.
         held = set.intersection(*(by_attr.get(attr, set()) for attr in attrs)) if attrs else set()
-        if not held:
+        if held:
+            covering = [release.measurements[index] for index in sorted(held)]
+            stddev = noise_stddev(covering, attrs, domain)
+            assert stddev is not None  # a measured marginal holds these attributes
+            measured.append((expected_l1_noise(domain.size(attrs), stddev), attrs))
+        else:
             unmeasured.append(attrs)
-            continue
-        stddev = noise_stddev(release.measurements, attrs, domain)
-        assert stddev is not None  # a measured marginal holds these attributes
-        cells = domain.size(attrs)
-        error = min(expected_l1_noise(cells, stddev) / max(release.total, 1.0), 2.0)
-        known.append(Expected(joined(attrs), len(attrs), cells, stddev, error))
-    known.sort(key=lambda expected: -expected.error)
-    return ExpectedErrors(tuple(known), tuple(unmeasured), about)
+    measured.sort(key=lambda ranked: -ranked[0])
+    tried = [attrs for attrs in unmeasured if attrs and domain.size(attrs) <= _TRIED_CELLS]
+    tried = tried[:: max(1, -(-len(tried) // _TRIED))]
+    listed = [attrs for _, attrs in measured[:_LISTED]]
+    told = [_expected(release, attrs) for attrs in (*listed, *tried)]
+    known = sorted((one for one in told if one is not None), key=lambda one: -one.error)
+    return ExpectedErrors(tuple(known), tuple(unmeasured), about, left_out=len(measured) - len(listed))
+
+
+def _expected(release: Release, attrs: Attrs) -> Expected | None:
+    bars = release.error_bars(attrs)
+    if bars.standard_error is None:
+        return None
+    # E|x| of a normal x is √(2/π) σ.
+    error = math.sqrt(2 / math.pi) * float(bars.standard_error.sum()) / max(release.total, 1.0)
+    return Expected(
+        joined(attrs),
+        len(attrs),
+        bars.estimate.size,
+        stddev=None if bars.noise_variance is None else math.sqrt(float(bars.noise_variance.mean())),
+        model_error=None if bars.model_variance is None else math.sqrt(float(bars.model_variance.mean())),
+        error=min(error, 2.0),
+    )
 
 
 def _asked(release: Release, domain: Domain) -> tuple[list[Attrs], str]:
     on_card = release.card.get("workload")
     supports = on_card.get("supports") if isinstance(on_card, dict) else None
     if supports:
-        chosen = [tuple(attrs) for attrs in supports]
-        for attrs in chosen:
-            domain.require(attrs)
+        try:
+            chosen = [tuple(attrs) for attrs in supports]
+            for attrs in chosen:
+                domain.require(attrs)
+        except TypeError as error:
+            raise ReleaseError(
+                "the release's card cannot be read: its workload was edited. Get the release again."
+            ) from error
         return chosen, "the workload's marginals"
     attrs = domain.attrs
     pairs = [(one, other) for index, one in enumerate(attrs) for other in attrs[index + 1 :]]

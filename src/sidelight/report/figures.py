@@ -126,11 +126,18 @@ def structure_graph(key: str, drawn: Structure) -> str:
 
 
 def _bars(drawn: OneWay, top: float) -> list[str]:
-    left, right = 110, 242
+    counts = drawn.counts.tolist()
+    halves = [None] * len(counts) if drawn.half is None else drawn.half.tolist()
+    told = [
+        number(count) + (f" ± {number(half)}" if half else "")
+        for count, half in zip(counts, halves, strict=True)
+    ]
+    # The numbers stand to the right of the longest bar, however long they are.
+    left, right = 110, min(242.0, _WIDTH - 12 - 6.2 * max(map(width, told)))
     parts = []
-    for index, (label, count) in enumerate(zip(drawn.values.labels, drawn.counts.tolist(), strict=True)):
+    for index, (label, count) in enumerate(zip(drawn.values.labels, counts, strict=True)):
         y = 24 * index + 4
-        half = None if drawn.half is None else float(drawn.half[index])
+        half = halves[index]
         parts.append(_text(left - 6, y + 14, shortened(label, 17), "end"))
         if index != drawn.values.rest:
             parts.append(_bar(left, y + 2, (right - left) * count / top, 16))
@@ -143,9 +150,7 @@ def _bars(drawn: OneWay, top: float) -> list[str]:
         if drawn.exact is not None and index != drawn.values.rest:
             x = left + (right - left) * float(drawn.exact[index]) / top
             parts.append(f'<path class="exact" d="M{_at(x)} {y}v20"/>')
-        parts.append(
-            _text(_WIDTH - 2, y + 14, number(count) + (f" ± {number(half)}" if half else ""), "end quiet")
-        )
+        parts.append(_text(_WIDTH - 2, y + 14, told[index], "end quiet"))
     parts.append(f'<path class="axis" d="M{left} 2v{24 * len(drawn.counts) + 4}"/>')
     return parts
 
@@ -193,9 +198,7 @@ def _told(drawn: OneWay) -> str:
         return f"{shortened(drawn.values.labels[index], 48)}: {number(float(drawn.counts[index]))}{half}"
 
     told = listed((one(index) for index in range(len(drawn.counts))), most=16)
-    return f"{told}. " + (
-        "Not measured: from the model alone." if drawn.half is None else "95% intervals, noise only."
-    )
+    return f"{told}. {'' if drawn.half is None else '95% intervals. '}{drawn.about}"
 
 
 def _told_pair(drawn: TwoWay) -> str:

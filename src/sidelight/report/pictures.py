@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from sidelight.data.column import NumericColumn
 from sidelight.data.domain import Attrs
+from sidelight.estimate.error_bars import ErrorBars
 from sidelight.estimate.model import Array
-from sidelight.measure.combine import noise_stddev
 from sidelight.mechanisms.release import Release
 from sidelight.queries.query import Marginal
 from sidelight.report.words import joined
@@ -81,9 +81,13 @@ class OneWay:
     values: Values
     counts: Array
     half: Array | None
-    """Half the 95% interval of each count, from noise alone; None where nothing measured it."""
+    """Half the 95% interval of each count, before it is cut at 0; None where nothing is known."""
     stddev: float | None
-    """σ of one cell's count, before any merging."""
+    """σ of the noise on one value's count, before any merging; None where nothing measured it."""
+    model_error: float | None
+    """The model's error on the count that it misses most, before any merging; None where it is not known."""
+    about: str
+    """What the interval holds, in words."""
     exact: Array | None = None
     """PRIVATE, where a comparison was asked for."""
 
@@ -96,6 +100,9 @@ class TwoWay:
     across: Values
     counts: Array
     stddev: float | None
+    """σ of the noise on one cell's count, before any merging; None where nothing measured the pair."""
+    model_error: float | None
+    """The model's error on the cell that it misses most, before any merging; None where it is not known."""
     information: float
     """Mutual information of the two attributes in the model, in bits."""
 
@@ -130,12 +137,18 @@ def values_of(release: Release, attr: str, *, most: int | None = None) -> Values
     return _most_frequent(attr, labels, release.count(attr), limit)
 
 
-def one_way(release: Release, attr: str, *, reach: float) -> OneWay:
-    """The released counts of one attribute, with the noise they carry."""
+def one_way(release: Release, attr: str) -> OneWay:
+    """The released counts of one attribute, with the errors that the release knows of."""
     values = values_of(release, attr)
-    stddev = noise_stddev(release.measurements, (attr,), release.model.domain)
-    half = None if stddev is None else reach * stddev * np.sqrt(values.codes)
-    return OneWay(values, values.merge(release.count(attr)), half, stddev)
+    bars = release.error_bars(attr)
+    return OneWay(
+        values,
+        values.merge(bars.estimate),
+        half=_half(bars, values),
+        stddev=None if bars.noise_error is None else float(bars.noise_error.max()),
+        model_error=None if bars.model_error is None else float(bars.model_error.max()),
+        about=bars.words,
+    )
 
 
 def attributes_drawn(release: Release) -> Attrs:
@@ -183,6 +196,19 @@ def structure(release: Release) -> Structure:
     )
 
 
+def _half(bars: ErrorBars, values: Values) -> Array | None:
+    """Half the interval of each place; several values share the errors of their sum."""
+    if bars.standard_error is None:
+        return None
+    halves = []
+    for place in range(len(values.labels)):
+        summed = bars.sum(values.place == place)
+        interval = summed.interval()
+        assert interval is not None  # what is known of the parts is known of their sum
+        halves.append(float(interval[1] - summed.estimate))
+    return np.array(halves)
+
+
 def _marginals(release: Release) -> list[Attrs]:
     return [m.query.attrs for m in release.measurements if isinstance(m.query, Marginal)]
 
@@ -223,8 +249,15 @@ def _pair(release: Release, pair: Attrs, information: float) -> TwoWay:
     # The side with fewer values goes across, where labels have less room.
     down, across = (one, other) if len(one.labels) >= len(other.labels) else (other, one)
     counts = across.merge(down.merge(release.count((down.attr, across.attr))), axis=1)
-    stddev = noise_stddev(release.measurements, pair, release.model.domain)
-    return TwoWay(down, across, counts, stddev, information)
+    bars = release.error_bars(pair)
+    return TwoWay(
+        down,
+        across,
+        counts,
+        stddev=None if bars.noise_error is None else float(bars.noise_error.max()),
+        model_error=None if bars.model_error is None else float(bars.model_error.max()),
+        information=information,
+    )
 
 
 def _labels(release: Release, attr: str) -> tuple[tuple[str, ...], int]:

@@ -1,7 +1,9 @@
 """How a release came about: public data, citation, and how to do it again. From the card alone."""
 
 import importlib
+import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +11,15 @@ from typing import Any
 from sidelight.errors import SidelightError
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.mechanisms.release import Release
-from sidelight.report.words import joined, tiny
+from sidelight.report.words import joined, number, percent, tiny
 
 _AUTHOR = r"[A-Z][\w'’-]+"
 _PAPER = re.compile(
     rf'{_AUTHOR}(?:,? (?:and )?{_AUTHOR})*(?:,? "[^"]+")? \(\d{{4}}\)(?:,? arXiv:\d{{4}}\.\d{{4,5}})?'
 )
 """Authors, perhaps a title, a year and perhaps an arXiv number, as every mechanism's docstring has them."""
+_LINE, _LINE_BREAK = "\n", " \\\n    "
+_NOTHING = object()
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Disagreement:
 
     name: str
     error: str
+    numbers: int | None = None
+    """How many noisy numbers tell so; None where the card does not say."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,11 @@ class PublicPart:
 
     records: int | None
     disagreements: tuple[Disagreement, ...]
+    """The largest first, where they can be compared."""
+    measure: str
+    """What a disagreement's number means."""
+    taken: tuple[str, ...]
+    """Marginals that were taken from the public table in place of a measurement, or that its model holds."""
     unmeasured: tuple[str, ...]
     """Attributes that no measurement is about: all the release says of them is public or assumed."""
 
@@ -43,6 +54,9 @@ class Provenance:
     citation: str
     papers: tuple[str, ...]
     command: str
+    """What asks for the same again; FOLDER is the release, other capitals are the reader's own files."""
+    unsaid: tuple[tuple[str, str], ...]
+    """Settings that differ from the mechanism's own and cannot be said on a command line."""
     settings: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     schema: str | None
@@ -59,7 +73,9 @@ def public_part(release: Release) -> PublicPart | None:
     records = public.get("records") if isinstance(public, Mapping) else None
     return PublicPart(
         records=records if isinstance(records, int) else None,
-        disagreements=tuple(_disagreements(release.card.get("public_error"))),
+        disagreements=tuple(_disagreements(release.card.get("public_error"), release.total)),
+        measure=_measure(release.card.get("public_error")),
+        taken=tuple(_taken(release.card)),
         unmeasured=tuple(attr for attr in release.model.domain.attrs if attr not in measured),
     )
 
@@ -72,7 +88,9 @@ def provenance(release: Release, title: str) -> Provenance:
     made = dict(versions).get("sidelight")
     when = str(card.get("created", ""))[:10]
     promise = (
-        f"({card['epsilon']:g}, {tiny(card['delta'])})-differential privacy" if "epsilon" in card else ""
+        f"({card['epsilon']:g}, {tiny(card['delta'])})-differential privacy"
+        if {"epsilon", "delta"} <= card.keys()
+        else ""
     )
     told = [
         f"“{title}”, a differentially private release",
@@ -86,6 +104,7 @@ def provenance(release: Release, title: str) -> Provenance:
         citation=", ".join(part for part in told if part) + ".",
         papers=_papers(mechanism),
         command=_command(card),
+        unsaid=tuple((name, _plain(value)) for name, value in _changed(card) if isinstance(value, Mapping)),
         settings=_pairs(card.get("settings")),
         versions=versions,
         schema=str(card["schema"]) if card.get("schema") else None,
@@ -97,10 +116,57 @@ def _command(card: Mapping[str, Any]) -> str:
     """The command that asks for the same again; names of files are the reader's own."""
     if "mechanism" not in card or "epsilon" not in card:
         return ""
-    parts = ["sidelight release PRIVATE.csv", "--schema schema.toml", "--ledger LEDGER", "--out FOLDER"]
-    parts += [f"--mechanism {card['mechanism']}", f"--epsilon {card['epsilon']:g}", "--workload WORKLOAD"]
+    parts = ["sidelight release PRIVATE.csv", "--schema FOLDER/schema.toml", "--ledger LEDGER", "--out NEW"]
+    parts += [f"--mechanism {shlex.quote(str(card['mechanism']))}", f"--epsilon {card['epsilon']!r}"]
+    parts += [f"--workload {_workload(card)}"]
     parts += ["--public PUBLIC.csv"] if card.get("public") else []
-    return " \\\n    ".join(parts)
+    for name, value in _changed(card):
+        if not isinstance(value, Mapping):
+            parts.append(f"--set {shlex.quote(f'{name}={_as_setting(value)}')}")
+    return _LINE.join([*_ledger_command(card), _LINE_BREAK.join(parts)])
+
+
+def _ledger_command(card: Mapping[str, Any]) -> list[str]:
+    """δ and the unit are the ledger's, so the same release needs a ledger of the same kind."""
+    unit = card.get("unit")
+    if not isinstance(unit, Mapping) or "delta" not in card:
+        return []
+    records = f" --records {unit.get('records', 1)}" if unit.get("records", 1) != 1 else ""
+    return [
+        f"sidelight ledger open LEDGER --epsilon {card['epsilon']!r} --delta {card['delta']!r} "
+        f"--unit {shlex.quote(str(unit.get('relation', 'replace')))}{records}"
+    ]
+
+
+def _workload(card: Mapping[str, Any]) -> str:
+    """The workload's name, or the file of the folder that holds it."""
+    workload = card.get("workload")
+    asked = workload.get("asked") if isinstance(workload, Mapping) else None
+    if isinstance(asked, str):
+        return shlex.quote(asked)
+    return "FOLDER/workload.json" if isinstance(asked, list) else "WORKLOAD"
+
+
+def _changed(card: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Settings that are not the mechanism's own defaults; all of them where it is not known here."""
+    settings = card.get("settings")
+    if not isinstance(settings, Mapping):
+        return []
+    try:
+        usual = mechanism_of(str(card.get("mechanism"))).settings()
+    except (SidelightError, ImportError):
+        usual = {}
+    return [(str(name), value) for name, value in settings.items() if usual.get(name, _NOTHING) != value]
+
+
+def _as_setting(value: Any) -> str:
+    """A value as ``--set`` reads it back: JSON, but words without their quotes where they stay words."""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except json.JSONDecodeError:
+            return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _papers(mechanism: str) -> tuple[str, ...]:
@@ -114,7 +180,7 @@ def _papers(mechanism: str) -> tuple[str, ...]:
     return tuple(_PAPER.findall(text))
 
 
-def _disagreements(public_error: Any) -> list[Disagreement]:
+def _disagreements(public_error: Any, total: float) -> list[Disagreement]:
     """One number, a number a marginal, or a list of marginals with their errors."""
     if isinstance(public_error, bool | str) or public_error is None:
         return []
@@ -122,14 +188,47 @@ def _disagreements(public_error: Any) -> list[Disagreement]:
         return [Disagreement("all that was measured", f"{public_error:.4g}")]
     if isinstance(public_error, Mapping):
         return [Disagreement(str(name), _plain(error)) for name, error in public_error.items()]
-    found = []
-    for item in public_error:
-        if isinstance(item, Mapping) and "attrs" in item:
-            rest = {name: value for name, value in item.items() if name != "attrs"}
-            found.append(
-                Disagreement(joined(item["attrs"]), ", ".join(_plain(value) for value in rest.values()))
-            )
-    return found
+    listed = public_error if isinstance(public_error, list) else []
+    found = [item for item in listed if isinstance(item, Mapping) and isinstance(item.get("attrs"), list)]
+    found.sort(key=lambda item: -_size(item))
+    return [
+        Disagreement(
+            joined(item["attrs"]),
+            number(total * _size(item)) if "difference" in item else percent(_size(item)),
+            item["numbers"] if isinstance(item.get("numbers"), int) else None,
+        )
+        for item in found
+    ]
+
+
+def _size(item: Mapping[str, Any]) -> float:
+    size = item.get("difference", item.get("error", 0.0))
+    return float(size) if isinstance(size, int | float) else 0.0
+
+
+def _measure(public_error: Any) -> str:
+    """What the numbers of ``public_error`` are, which is told by the name that they go by."""
+    items = public_error if isinstance(public_error, list) else []
+    if any(isinstance(item, Mapping) and "difference" in item for item in items):
+        return (
+            "Root mean square difference of a number, in records, beyond what noise explains. "
+            "What was measured was selected for being far off, so other numbers are mostly closer."
+        )
+    return (
+        "How far noisy answers moved the release away from the public data: the differences of a marginal's "
+        "cells, added up, as a share of all records (200% at most)."
+    )
+
+
+def _taken(card: Mapping[str, Any]) -> list[str]:
+    """Marginals that a mechanism says it took from public data: JAM's rounds, APERTURE's public model."""
+    rounds = card.get("rounds")
+    if isinstance(rounds, list):
+        public = [one for one in rounds if isinstance(one, Mapping) and one.get("source") == "public"]
+        return list(dict.fromkeys(joined(one.get("marginal", ())) for one in public))
+    aperture = card.get("aperture")
+    held = aperture.get("public_marginals") if isinstance(aperture, Mapping) else None
+    return [joined(attrs) for attrs in held] if isinstance(held, list) else []
 
 
 def _pairs(mapping: Any) -> tuple[tuple[str, str], ...]:

@@ -6,6 +6,7 @@ then PRIVATE: the page says so in red at its top, and so does the file's name.
 
 import os
 import shlex
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,7 @@ def render(release: Release, *, against: Any = None) -> str:
     """The page as text."""
     facts = collect(release)
     table = None if against is None else _table(against, release)
-    drawn = [
-        pictures.one_way(release, attr, reach=facts.reach) for attr in pictures.attributes_drawn(release)
-    ]
+    drawn = [pictures.one_way(release, attr) for attr in pictures.attributes_drawn(release)]
     pairs = pictures.two_way(release)
     comparison = None
     if table is not None:
@@ -85,7 +84,7 @@ def render(release: Release, *, against: Any = None) -> str:
             *((attr,) for attr in release.model.domain.attrs),
             *((p.down.attr, p.across.attr) for p in pairs),
         ]
-        comparison = compare(release, table, wanted, reach=facts.reach)
+        comparison = compare(release, table, wanted)
         drawn = [with_exact(picture, table) for picture in drawn]
     title = _title(release)
     structure = pictures.structure(release)
@@ -100,6 +99,7 @@ def render(release: Release, *, against: Any = None) -> str:
         budget_svg=figures.budget_bar("budget", facts.spendings, facts.unspent),
         structure=structure,
         structure_svg=figures.structure_graph("structure", structure),
+        usual_bars=Counter(picture.about for picture in drawn).most_common(1)[0][0] if drawn else "",
         one_way=[(picture, figures.one_way_chart(f"one{i}", picture)) for i, picture in enumerate(drawn)],
         two_way=[(picture, figures.heat_map(f"two{i}", picture)) for i, picture in enumerate(pairs)],
         others=_others(release, drawn),

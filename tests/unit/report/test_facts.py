@@ -111,7 +111,11 @@ def test_an_interval_of_laplace_noise_is_wider_in_its_own_stddev():
     [
         (0.25, [("all that was measured", "0.25")]),
         ({"a × b": 0.5, "c": 0.125}, [("a × b", "0.5"), ("c", "0.125")]),
-        ([{"attrs": ["a", "b"], "error": 0.5}], [("a × b", "0.5")]),
+        ([{"attrs": ["a", "b"], "error": 0.5}], [("a × b", "50%")]),
+        (
+            [{"attrs": ["c"], "numbers": 2, "difference": 0.1}, {"attrs": ["a"], "difference": 0.2}],
+            [("a", "120"), ("c", "60.0")],
+        ),
         (None, []),
         ("no idea", []),
     ],
@@ -135,7 +139,10 @@ def test_the_citation_names_the_paper_of_the_mechanism_and_the_command_its_plan(
     assert origin.papers == ("Hardt, Ligett, McSherry (2012), arXiv:1012.4763",)
     assert "mechanism mwem" in origin.citation
     assert "--mechanism mwem" in origin.command
-    assert "--epsilon 1 " in origin.command
+    assert "--epsilon 1.0 " in origin.command
+    assert "--workload 2-way" in origin.command
+    assert "--set rounds=4" in origin.command
+    assert "passes" not in origin.command  # which is the mechanism's own
     assert dict(origin.ledger)["head"] == released.card["ledger"]["head"]
 
 
@@ -143,3 +150,52 @@ def test_a_mechanism_that_is_not_known_here_has_no_paper(released):
     card = released.card | {"mechanism": "from the future"}
 
     assert provenance(replace(released, card=card), "survey").papers == ()
+
+
+def test_what_was_not_measured_has_an_expected_error_where_the_model_has_one(small):
+    told = {"model_error": {"levels": {"met": 1.0, "unmet": 4.0}, "trials": {}, "untold": []}}
+
+    blind, seeing = expected_errors(small), expected_errors(replace(small, card=told))
+
+    # c, and its pairs with a and b, were never measured.
+    assert {one.name for one in seeing.known} - {one.name for one in blind.known} == {"c", "a × c", "b × c"}
+    (alone,) = (one for one in seeing.known if one.name == "c")
+    each = math.sqrt(4.0 * 150 * 0.75)
+    assert alone.stddev is None
+    assert alone.model_error == pytest.approx(each, rel=0.01)
+    assert alone.error == pytest.approx(math.sqrt(2 / math.pi) * 4 * each / 600, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("card", "expected"),
+    [
+        (
+            {
+                "rounds": [
+                    {"marginal": ["a", "b"], "source": "public"},
+                    {"marginal": ["c"], "source": "private"},
+                ]
+            },
+            ("a × b",),
+        ),
+        ({"aperture": {"public_marginals": [["b", "c"]]}}, ("b × c",)),
+        ({"rounds": "edited"}, ()),
+        ({}, ()),
+    ],
+)
+def test_marginals_taken_from_public_data_are_named(small, card, expected):
+    part = public_part(replace(small, card=card | {"public": {"records": 7}}))
+
+    assert part is not None
+    assert part.taken == expected
+
+
+def test_a_setting_of_a_setting_is_named_as_one_for_python(released):
+    settings = {"rounds": 4, "estimator": {"tolerance": 0.5}}
+    card = released.card | {"mechanism": "from the future", "settings": settings}
+
+    origin = provenance(replace(released, card=card), "survey")
+
+    assert "--set rounds=4" in origin.command
+    assert "estimator" not in origin.command
+    assert origin.unsaid == (("estimator", "{'tolerance': 0.5}"),)

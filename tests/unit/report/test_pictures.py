@@ -1,5 +1,6 @@
 """What is drawn: merging keeps counts, noise grows as it must, and measured pairs come first."""
 
+import math
 import re
 from dataclasses import replace
 
@@ -59,21 +60,38 @@ def test_an_interval_over_merged_values_is_wider_by_the_root_of_their_number():
     measured = Measurement(Marginal(("age",)), np.zeros(240), 3.0)
     release = release_of(schema, np.ones(240), measured)
 
-    drawn = one_way(release, "age", reach=1.96)
+    drawn = one_way(release, "age")
 
     assert drawn.half is not None
-    assert drawn.half[0] == pytest.approx(1.96 * 3.0 * 2)  # four values a column
+    assert drawn.half[0] == pytest.approx(1.96 * 3.0 * 2, rel=1e-4)  # four values a column
     assert drawn.stddev == pytest.approx(3.0)
 
 
 def test_an_attribute_that_was_not_measured_has_no_interval():
     schema = Schema((CategoricalColumn("sex", ("f", "m")),))
 
-    drawn = one_way(release_of(schema, np.array([4, 6])), "sex", reach=1.96)
+    drawn = one_way(release_of(schema, np.array([4, 6])), "sex")
 
     assert drawn.half is None
     assert "whisker" not in one_way_chart("k", drawn)
-    assert "from the model alone" in one_way_chart("k", drawn)
+    assert "No interval: nothing measured" in one_way_chart("k", drawn)
+
+
+def test_the_bars_are_those_of_the_release_and_hold_its_models_error():
+    schema = Schema((CategoricalColumn("sex", ("f", "m")), CategoricalColumn("work", ("no", "yes"))))
+    measured = Measurement(Marginal(("sex",)), np.array([40.0, 60.0]), 2.0)
+    told = {"model_error": {"levels": {"unmet": 3.0}, "trials": {"unmet": 1}, "untold": []}}
+    release = replace(release_of(schema, np.array([[20, 20], [30, 30]]), measured), card=told)
+
+    seen, unseen = one_way(release, "sex"), one_way(release, "work")
+
+    for drawn, attr in ((seen, "sex"), (unseen, "work")):
+        low, high = release.error_bars(attr).interval()
+        assert drawn.half == pytest.approx(high - release.count(attr))
+        assert drawn.half == pytest.approx(release.count(attr) - low)
+    assert (seen.stddev, unseen.stddev) == (2.0, None)
+    assert unseen.model_error == pytest.approx(math.sqrt(3 * 50 * 0.5), rel=0.01)
+    assert "the interval is the model" in one_way_chart("k", unseen)
 
 
 def test_measured_pairs_come_first_and_the_most_informative_of_them_before_the_others():
@@ -112,7 +130,7 @@ def test_the_structure_joins_what_was_measured_together_and_counts_how_often():
 def test_bars_are_as_long_as_their_counts():
     schema = Schema((CategoricalColumn("sex", ("f", "m")),))
 
-    svg = one_way_chart("k", one_way(release_of(schema, np.array([25, 100])), "sex", reach=1.96))
+    svg = one_way_chart("k", one_way(release_of(schema, np.array([25, 100])), "sex"))
 
     short, long = (float(width) for width in re.findall(r'class="bar"[^>]* width="([\d.]+)"', svg))
     assert short / long == pytest.approx(0.25, abs=0.01)
@@ -154,13 +172,13 @@ def test_exact_comparisons_say_how_far_off_and_how_many_intervals_hold():
     measured = Measurement(Marginal(("a",)), np.array([50.0, 50.0]), 5.2)
     release = Release(Histogram.uniform(domain, total=100.0), (measured,), ())
 
-    seen = compare(release, table, [("a",)], reach=1.96)
-    blind = compare(replace(release, measurements=()), table, [("a",)], reach=1.96)
-    narrow = compare(release, table, [("a",)], reach=1.0)
+    seen = compare(release, table, [("a",)])
+    blind = compare(replace(release, measurements=()), table, [("a",)])
+    narrow = compare(replace(release, measurements=(replace(measured, stddev=2.6),)), table, [("a",)])
 
     (gap,) = seen.gaps
     assert (gap.mean, gap.largest, gap.l1) == (10, 10, pytest.approx(0.2))
     assert (seen.inside, narrow.inside, blind.inside) == (1.0, 0.0, None)
-    exact = with_exact(one_way(release, "a", reach=1.96), table).exact
+    exact = with_exact(one_way(release, "a"), table).exact
     assert exact is not None
     assert exact.tolist() == [60, 40]

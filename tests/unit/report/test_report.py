@@ -218,9 +218,9 @@ def test_a_folder_gives_the_same_page_as_the_release_it_holds(released, tmp_path
     ("change", "told"),
     [
         ({"spent": "1/7"}, "disagree about what was spent"),
-        ({"epsilon": "lots"}, "cannot be read"),
+        ({"epsilon": "lots"}, "card.epsilon is of another kind"),
         ({"unit": {"relation": "sometimes", "records": 1}}, "cannot be read"),
-        ({"unit": None}, "cannot be read"),
+        ({"unit": None}, "card.unit is of another kind"),
         ({"events": []}, "disagree about what was spent"),
     ],
 )
