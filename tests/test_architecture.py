@@ -9,7 +9,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "sidelight"
 
 # Each room may import from the rooms before it, and from itself.
 FLOW = [
-    ("errors", "_check", "_extras"),
+    ("errors", "_check", "_extras", "_html"),
     ("privacy",),
     ("data",),
     ("testing",),
@@ -23,7 +23,7 @@ FLOW = [
     ("statistics",),
     ("evaluation",),
     ("plan", "audit"),
-    ("front_door",),
+    ("front_door", "synthesizer"),
     ("report",),
     ("cli",),
     ("__main__",),

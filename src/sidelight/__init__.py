@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sidelight.statistics.grouped import grouped_mean as grouped_mean
     from sidelight.statistics.mixed_mean import mixed_mean as mixed_mean
     from sidelight.statistics.mixed_quantile import mixed_quantile as mixed_quantile
+    from sidelight.synthesizer import Synthesizer as Synthesizer
 
 _WHERE = {
     "Schema": "sidelight.data.schema",
@@ -42,6 +43,7 @@ _WHERE = {
     "Plan": "sidelight.plan",
     "release": "sidelight.front_door",
     "Release": "sidelight.mechanisms.release",
+    "Synthesizer": "sidelight.synthesizer",
     "evaluate": "sidelight.evaluation.against",
     "best_mixture_error": "sidelight.evaluation.screening",
     "Group": "sidelight.statistics.group",

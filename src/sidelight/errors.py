@@ -7,6 +7,7 @@
     │   ├── WorkloadError     a query or workload asks for what is not there
     │   ├── SettingError      a parameter is outside its range
     │   ├── TooLargeError     it would not fit in memory
+    │   ├── NotFittedError    a Synthesizer was asked before it was fitted
     │   └── MissingExtraError an optional dependency is not installed
     ├── LedgerError           a ledger is tampered with, foreign or unreadable    exit code 2
     ├── CheckpointError       a journal belongs to another run, or was edited     exit code 2
@@ -46,6 +47,10 @@ class SettingError(InputError):
 
 class TooLargeError(InputError):
     """What was asked for would not fit in memory."""
+
+
+class NotFittedError(InputError, AttributeError):
+    """A Synthesizer was asked for what only fitting gives it."""
 
 
 class MissingExtraError(InputError, ImportError):

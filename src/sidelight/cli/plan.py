@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sidelight.cli._shared import Json, SchemaFile, Settings, parse_settings, tell, tell_json
+from sidelight.cli._shared import Json, SchemaFile, Settings, one_or_all, parse_settings, tell, tell_json
 
 
 def plan(
@@ -18,7 +18,10 @@ def plan(
     unit: Annotated[
         str | None, typer.Option(help="replace or add-or-remove; the schema's unless said.")
     ] = None,
-    public: Annotated[str | None, typer.Option(help="A public table, same schema.")] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(help="A public table of the same schema, or a prior; repeat for several tables."),
+    ] = None,
     ledger: Annotated[str | None, typer.Option(help="Whose remaining budget to compare with.")] = None,
     settings: Settings = None,
     as_json: Json = False,
@@ -33,7 +36,7 @@ def plan(
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(
         schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
-        workload=workload, public=public, ledger=book, settings=parse_settings(settings),
+        workload=workload, public=one_or_all(public), ledger=book, settings=parse_settings(settings),
     )  # fmt: skip
     facts = planned.as_json()
     if book is not None:

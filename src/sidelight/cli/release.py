@@ -2,13 +2,25 @@
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sidelight.cli._shared import Json, Quiet, SchemaFile, Settings, parse_settings, talk, tell_json
+from sidelight.cli._shared import (
+    Json,
+    Quiet,
+    SchemaFile,
+    Settings,
+    one_or_all,
+    parse_settings,
+    talk,
+    tell_json,
+)
 from sidelight.cli.plan import describe
 from sidelight.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from sidelight.privacy.ledger import Ledger
 
 
 def release(
@@ -19,7 +31,10 @@ def release(
     ledger: Annotated[str, typer.Option(help="Where this table's spending is kept: a file or database URL.")],
     epsilon: Annotated[float, typer.Option(help="What to spend, at the ledger's δ.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("release"),
-    public: Annotated[str | None, typer.Option(help="A public table of the same schema, or a prior.")] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(help="A public table of the same schema, or a prior; repeat for several tables."),
+    ] = None,
     mechanism: Annotated[
         str | None, typer.Option(help="Which; mwem unless said, aperture where public data is given.")
     ] = None,
@@ -39,25 +54,35 @@ def release(
     Interrupted, or out of disk? Repeat the same command: it resumes, and pays nothing twice.
     """
     from sidelight import front_door
+    from sidelight.data.same import warn_if_same
     from sidelight.plan import Plan
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.progress import progress_of
 
+    warn_if_same(table, public)
     book = open_ledger(ledger)
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, unit=book.promise.unit, mechanism=mechanism,
-        workload=workload, public=public, ledger=book, settings=parse_settings(settings),
+        workload=workload, public=one_or_all(public), ledger=book, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
         facts = plan.as_json()
         facts["affordable"] = book.can_pay(plan.allotment)
         tell_json(facts) if as_json else talk(describe(facts))
         return
+    journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        card = _finished(out, journal, book) if checkpoint is None else None
+        if card is not None:
+            shutil.rmtree(journal)
+            if as_json:
+                tell_json({"out": str(out), "card": card})
+            elif not quiet:
+                talk(f"{out} had been written already, whole; nothing more was spent.")
+            return
         raise ReleaseError(
             f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
         )
-    journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
     made = front_door.run(plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet))
     try:
         made.save(out)
@@ -73,3 +98,17 @@ def release(
     elif not quiet:
         talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card['epsilon_spent']:.4g} spent.")
         talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
+
+
+def _finished(out: Path, journal: Path, ledger: "Ledger") -> dict[str, Any] | None:
+    """The card of this command's own release, where its process died between writing and tidying up."""
+    from sidelight.journal import Journal
+    from sidelight.mechanisms.release import Release
+
+    if not journal.is_dir() or not (out / "release.json").is_file():
+        return None
+    card = Release.load(out).card
+    run = str(card.get("ledger", {}).get("run", ""))
+    # The journal goes before its folder does.
+    is_own = Journal.run_in(journal) == run or not any(journal.iterdir())
+    return card if is_own and ledger.knows(run) else None

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sidelight.cli._shared import Json, ReleaseFolder, talk, tell_json
+from sidelight.cli._shared import Json, Quiet, ReleaseFolder, talk, tell_json
 
 
 def sample(
@@ -15,6 +15,7 @@ def sample(
     records: Annotated[
         int | None, typer.Option(min=1, help="How many; the release's total unless said.")
     ] = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Draw a synthetic table; costs no privacy, however often it is done.
@@ -25,10 +26,13 @@ def sample(
 
     from sidelight.data.frames import write_file
     from sidelight.mechanisms.release import Release
+    from sidelight.progress import progress_of
 
-    drawn = replace(Release.load(folder), kind="pyarrow").sample(records, seed=seed)
-    write_file(drawn, to)
+    released = replace(Release.load(folder), kind="pyarrow")
+    with progress_of(not quiet).phase("sample"):
+        drawn = released.sample(records, seed=seed)
+        write_file(drawn, to)
     if as_json:
         tell_json({"to": str(to), "records": drawn.num_rows, "seed": seed})
-    else:
+    elif not quiet:
         talk(f"wrote {drawn.num_rows:,} synthetic records to {to}.")
