@@ -3,11 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 FAST := not slow and not statistical and not paper and not spark
 
-.PHONY: help env demo test test-slow lint format clean
+.PHONY: help env demo docs test test-slow lint format clean
 
 help:
 	@echo "make demo       run the embedded example, end to end"
 	@echo "make test       quick tests (make test-slow: statistical, paper, Spark)"
+	@echo "make docs       the documentation, into site/"
 	@echo "make lint       ruff, strict mypy"
 	@echo "make env        .venv with all development extras"
 
@@ -19,14 +20,22 @@ help:
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
+.venv/docs-ready: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 .venv/dev-ready: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@touch $@ .venv/demo-ready
+	@touch $@ .venv/demo-ready .venv/docs-ready
 
 env: .venv/dev-ready
 
 demo: .venv/demo-ready
 	$(BIN)/sidelight demo
+
+docs: .venv/docs-ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html, or: $(BIN)/python -m http.server --directory site"
 
 test: env
 	$(BIN)/python -m pytest -m "$(FAST)" -n 2 --dist loadfile
@@ -44,4 +53,4 @@ format: env
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis sidelight-demo
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis sidelight-demo site
