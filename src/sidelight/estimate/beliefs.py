@@ -87,6 +87,13 @@ class Beliefs:
             for attrs, belief in self.held.items()
         }
 
+    def dispersions(self) -> dict[Attrs, tuple[float, float]]:
+        """s(1 + R) of each measured marginal, its spread around what drawing n records gives; and 1 + R."""
+        return {
+            attrs: (spread * self._sampling(attrs), self._sampling(attrs))
+            for attrs, spread in self.spreads().items()
+        }
+
     def estimate(self, estimator: MirrorDescent, start: GraphicalModel) -> GraphicalModel:
         """The model that stays close to q, and follows each answer as far as its noise and spread say.
 
@@ -99,7 +106,7 @@ class Beliefs:
         typical = [float(w @ mass / mass.sum()) for w, mass in zip(weights, masses, strict=True)]
         unit = float(np.exp(np.mean(np.log(typical))))
         return estimator.estimate(
-            self.prior.domain,
+            start.domain,  # the schema's own, which may declare more impossible than the prior's
             [belief.answers for belief in self.held.values()],
             total=self.total,
             start=start,

@@ -15,7 +15,7 @@ only where they may still matter.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
@@ -170,6 +170,23 @@ class PublicModel:
         while best < _MOST_ALPHA and (found := error(4 * best)) < lowest:
             best, lowest = 4 * best, found
         return best
+
+
+def narrowed(prior: Prior, *, limit_mb: float) -> Prior:
+    """The prior with fewer marginals, as many as fit into this size: q as they alone tell it."""
+    most = limit_mb * 2**20 / BYTES_PER_CELL
+    domain = prior.domain
+    kept: list[Attrs] = [attrs for attrs in prior.sets if len(attrs) == 1]
+    # Those first that hardly need room, so that one large marginal does not keep out ten small ones.
+    for room in (most / 8, most / 4, most / 2, most):
+        for attrs in prior.sets:
+            if attrs not in kept and SizeOracle(domain, kept).cells_with(attrs) <= room:
+                kept.append(attrs)
+    if len(kept) == len(prior.sets):
+        return prior
+    targets = dict(zip(kept, prior.model.count_many(kept), strict=True))
+    start = {attrs: prior.model.potentials[attrs] for attrs in kept}
+    return replace(prior, model=most_likely(domain, targets, start=start, steps=200))
 
 
 def smoothed(public: PublicRecords, wanted: Sequence[Attrs], *, alpha: float) -> dict[Attrs, Array]:

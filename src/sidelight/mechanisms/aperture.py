@@ -1,7 +1,8 @@
 """APERTURE: a public model, opened to private measurements as far as the evidence allows.
 
     q ← a Markov random field of the public records, smoothed                                   free
-    y_a ← M_a(D) + 𝒩(0, σ²)  for every attribute a;  p ← fit                                    measure
+    y_a ← M_a(D) + 𝒩(0, σ²)  for every attribute a                                              measure
+    narrow q to the room it deserves beside what the budget can buy;  p ← fit                   free
     until the budget is spent:
         K ← the number of rounds that promises most;  this round gets a K-th of what is left    free
         c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)    over the downward closure               select
@@ -28,11 +29,12 @@ from sidelight.errors import SchemaError, SettingError
 from sidelight.estimate.beliefs import Beliefs
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.mirror_descent import MirrorDescent
-from sidelight.estimate.public_model import Prior, PublicModel
+from sidelight.estimate.public_model import Prior, PublicModel, narrowed
 from sidelight.estimate.public_source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.estimate.public_trust import trusted
+from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.aperture_plan import planned_rounds
+from sidelight.mechanisms.aperture_plan import planned_rounds, public_room
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
 from sidelight.mechanisms.release import Release
@@ -41,6 +43,9 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
+
+_LOOK_AT = 150
+"""Marginals by which it is judged how much room the public model deserves."""
 
 OnePublic = Table | WeightedRecords | Release | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -62,7 +67,7 @@ class Aperture(Mechanism):
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
-    """Size limit of the graphical model; the public model may take half of it."""
+    """Size limit of the graphical model; the public model may take half, and less the more ε there is."""
     oversized: Oversized = "refuse"
     """What to do with workload marginals above the size limit."""
     least_doubt: float = 0.01
@@ -95,10 +100,11 @@ class Aperture(Mechanism):
         measurements = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
         # ESTIMATE: the public model, then how far to trust it.
         prior = self.prior(public, domain, weights, measurements=measurements, total=n)
-        beliefs = Beliefs(prior, n, least_doubt=self.least_doubt)
-        model = start = GraphicalModel(domain, n, prior.model.potentials)
-        for measurement in measurements:
-            beliefs.add(measurement, start)
+        beliefs, start = self._believed(prior, domain, measurements, total=n)
+        if any(len(attrs) > 1 for attrs in prior.sets):
+            prior = self._with_room(curator, prior, beliefs, start, weights)
+            beliefs, start = self._believed(prior, domain, measurements, total=n)
+        surprises = Surprises(domain, measurements)
         model = beliefs.estimate(self.estimator, start)
 
         rounds, left = 0, self.max_rounds
@@ -123,11 +129,40 @@ class Aperture(Mechanism):
             # MEASURE it.
             measurements.append(curator.measure(chosen, measure_cost))
             # ESTIMATE how far it strays from the model, then the model itself.
+            surprises.note(measurements[-1], model, total=n)
             beliefs.add(measurements[-1], model)
             model = beliefs.estimate(self.estimator, model)
             rounds, left = rounds + 1, left - 1
 
-        return Release(model, tuple(measurements), curator.events, card=_card(beliefs, model, rounds))
+        card = _card(beliefs, model, rounds) | surprises.card(spreads=beliefs.dispersions())
+        return Release(model, tuple(measurements), curator.events, card=card)
+
+    def _believed(
+        self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
+    ) -> tuple[Beliefs, GraphicalModel]:
+        """A prior, and what the one-way answers say of it."""
+        beliefs = Beliefs(prior, total, least_doubt=self.least_doubt)
+        start = GraphicalModel(domain, total, prior.model.potentials)
+        for measurement in measurements:
+            beliefs.add(measurement, start)
+        return beliefs, start
+
+    def _with_room(
+        self,
+        curator: Curator,
+        prior: Prior,
+        beliefs: Beliefs,
+        model: GraphicalModel,
+        weights: Mapping[Attrs, float],
+    ) -> Prior:
+        """The public model, narrowed where the budget can tell more than it: the tree has room for both."""
+        wanted = [attrs for attrs in weights if len(attrs) > 1]
+        prospects = beliefs.prospects(model, wanted[:: max(1, len(wanted) // _LOOK_AT)], weights)
+        share = public_room(
+            self.max_rounds, prospects, {order: one.quartiles for order, one in beliefs.pooled().items()},
+            remaining=curator.remaining, select_share=self.select_share, unit=curator.unit,
+        )  # fmt: skip
+        return narrowed(prior, limit_mb=share * self.max_model_mb / 2)
 
     def prior(
         self,

@@ -8,7 +8,11 @@ may see. Selections are as good as without repetition: a marginal once measured 
 gain. Then c is among K of them with probability 1 − exp(−τ exp(ε_K h_c / 2Δ)), where τ makes these
 probabilities add up to K (Rosén 1972). spec/aperture 5, where K times the first selection is counted.
 
-PRIVACY: a function of the model, of noisy answers and of the budget; post-processing.
+How much of the model's size the public part may take follows from the same forecast: by the share of
+its expected error that measuring would leave, C Σ_i (1/(s v_i) + 1/σ²)^(−½) of C Σ_i (s v_i)^(½). Little
+budget leaves all of it; much budget can buy a better answer to whatever it measures, and needs the room.
+
+PRIVACY: functions of the model, of noisy answers and of the budget; post-processing.
 """
 
 import math
@@ -46,6 +50,26 @@ def planned_rounds(
             rounds, prospects, spreads, remaining=remaining, select_share=select_share, unit=unit
         ),
     )
+
+
+def public_room(
+    rounds: int,
+    prospects: Mapping[Attrs, Prospect],
+    spreads: Mapping[int, Array],
+    *,
+    remaining: Cost,
+    select_share: float,
+    unit: Unit,
+) -> float:
+    """The share of the public model's expected error that this many rounds would leave."""
+    _, measure_cost = (remaining / rounds).split(select_share)
+    precision = marginal_stddev(measure_cost, unit) ** -2
+    now = left = 0.0
+    for attrs, prospect in prospects.items():
+        reach = math.sqrt(np.median(spreads[min(len(attrs), 2)]))
+        now += prospect.weight * prospect.profile.expected_error(reach, 0.0)
+        left += prospect.weight * prospect.profile.expected_error(reach, precision)
+    return left / now
 
 
 def _value(
