@@ -1,0 +1,127 @@
+"""The grid as tables and pictures: APERTURE beside its rivals, from jam_grid.csv and aperture_cells.csv.
+
+    python benchmarks/utility/grid_summary.py
+
+Prints one line for each private/public pair and ε: mean errors over seeds, and the ratio of APERTURE's to
+the best rival's. Rivals are AIM and JAM under APERTURE's size limit (and at 80 MB, where that was run),
+PMW-Pub, the raw public table and APERTURE's own public model. Draws one figure for each pair.
+"""
+
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from jam_grid import DATA, EPSILONS
+
+from experiment import RESULTS, mean_and_error
+from plot import line_plot
+from resumable import read
+
+LIMIT = 5.0
+BAR = 1.02
+
+Found = tuple[float, float, int]
+"""Mean, its standard error, and how many seeds."""
+
+
+def main() -> None:
+    grid = read(RESULTS / "jam_grid.csv")
+    ours = [line for line in read(RESULTS / "aperture_cells.csv") if line["public"] == "all"]
+    lines: list[dict[str, str]] = []
+    ratios: list[float] = []
+    for data in DATA:
+        found = {epsilon: _cell(grid, ours, data, epsilon) for epsilon in EPSILONS}
+        for epsilon, cell in found.items():
+            line = {"data": data, "ε": f"{epsilon:g}"} | {name: _shown(one) for name, one in cell.items()}
+            rivals = {name: one for name, one in cell.items() if name not in OURS and one is not None}
+            aperture = cell["APERTURE"]
+            if aperture is not None and rivals:
+                best = min(rivals, key=lambda name: rivals[name][0])
+                ratios.append(aperture[0] / rivals[best][0])
+                line |= {"best rival": best, "ratio": f"{ratios[-1]:.2f}"}
+                line["above the bar"] = _verdict(aperture, rivals[best])
+            lines.append(line)
+        _draw(data, found)
+    _print(lines)
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"\n{len(ratios)} cells; geometric mean of the ratios {mean:.3f}, largest {max(ratios):.3f}")
+        print(f"{sum(ratio > BAR for ratio in ratios)} above {BAR}")
+
+
+OURS = ("APERTURE", "sampled")
+
+
+def _cell(
+    grid: list[dict[str, str]], ours: list[dict[str, str]], data: str, epsilon: float
+) -> dict[str, Found | None]:
+    alone = "adult" if data.startswith("adult") else data
+    cell = {"epsilon": epsilon, "data": data}
+    return {
+        "raw": _of(grid, "error", data=data, mechanism="public"),
+        "public model": _of(ours, "public_model_error", data=data, limit_mb=LIMIT),
+        "AIM": _of(grid, "error", data=alone, mechanism="aim", limit_mb=LIMIT, epsilon=epsilon),
+        "JAM": _of(grid, "error", **cell, mechanism="jam", limit_mb=LIMIT),
+        "AIM 80": _of(grid, "error", data=alone, mechanism="aim", limit_mb=80.0, epsilon=epsilon),
+        "JAM 80": _of(grid, "error", **cell, mechanism="jam", limit_mb=80.0),
+        "PMW-Pub": _of(grid, "error", **cell, mechanism="pmw-pub"),
+        "APERTURE": _of(ours, "error", **cell, limit_mb=LIMIT),
+        "sampled": _of(ours, "sampled_error", **cell, limit_mb=LIMIT),
+    }
+
+
+def _of(lines: list[dict[str, str]], column: str, **where: object) -> Found | None:
+    values = [
+        float(line[column])
+        for line in lines
+        if all(line[name] == str(value) for name, value in where.items())
+    ]
+    return (*mean_and_error(values), len(values)) if values else None
+
+
+def _shown(found: Found | None) -> str:
+    if found is None:
+        return ""
+    mean, error, seeds = found
+    return f"{mean:.4f}" if seeds == 1 or not error else f"{mean:.4f} ± {error:.4f} ({seeds})"
+
+
+def _verdict(ours: Found, rival: Found) -> str:
+    excess = ours[0] - BAR * rival[0]
+    if excess <= 0:
+        return ""
+    return "within 2 s.e." if excess <= 2 * math.hypot(ours[1], BAR * rival[1]) else "yes"
+
+
+def _draw(data: str, found: Mapping[float, Mapping[str, Found | None]]) -> None:
+    names = [name for name in next(iter(found.values())) if name != "sampled"]
+    series = {
+        name: [(eps, one[0], one[1]) for eps, cell in found.items() if (one := cell[name]) is not None]
+        for name in names
+    }
+    line_plot(
+        RESULTS / f"grid_{data}.svg",
+        {name: points for name, points in series.items() if points},
+        f"{data}: all 3-way marginals, {LIMIT:g} MB models",
+        "ε (δ = 1e-9)",
+        "average workload error",
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _print(lines: list[dict[str, str]]) -> None:
+    names = ["data", "ε", "raw", "public model", "AIM", "JAM", "AIM 80", "JAM 80", "PMW-Pub", *OURS]
+    names += ["best rival", "ratio", "above the bar"]
+    print("| " + " | ".join(names) + " |")
+    print("|" + "---|" * len(names))
+    for line in lines:
+        print("| " + " | ".join(line.get(name, "") for name in names) + " |")
+
+
+if __name__ == "__main__":
+    main()
