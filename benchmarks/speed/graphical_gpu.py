@@ -27,10 +27,9 @@ from sidelight.queries.query import Marginal
 
 ROOT = Path(__file__).resolve().parents[2]
 H200_BYTES_PER_SECOND = 4.8e12
-PASSES = 15
-"""How often a sum of the tree reads or writes each clique, inside the chain: adding up three potentials (3),
-exponential (2), peak (1), the message up (1), that of the neighbour in (2), the separator down (1) and
-in (2), three marginals (3)."""
+PASSES = 9
+"""How often a sum of the tree reads or writes each clique where it is written down: the product of three
+tables (1 + 2), the message up (1), the answer to it in (2), three marginals (3)."""
 
 
 def chain(values: int, attributes: int) -> tuple[Domain, list[tuple[str, ...]]]:

@@ -12,7 +12,8 @@ and serve the whole workload. Products with sums are matrix products.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +30,8 @@ Named = tuple[Attrs, Array]
 _LARGE = 1 << 16
 """Cells from which turning a table costs more than remembering it."""
 _NOTHING: frozenset[str] = frozenset()
-_MOST_KEPT_CELLS = 1 << 24
-"""Cells kept for later questions, in all; three times the model's own where that is more."""
+_MOST_KEPT_CELLS = 1 << 20
+"""Cells kept for later questions, in all; the model's own number where that is more."""
 
 
 class Branch(NamedTuple):
@@ -56,9 +57,9 @@ class Answers:
         for child, parent in enumerate(tree.parents):
             if parent >= 0:
                 self._neighbours[child].append(parent)
-        self._kept: dict[Any, Named] = {}
+        self._kept: OrderedDict[Any, Named] = OrderedDict()
         self._kept_cells = 0
-        self._most_kept_cells = max(_MOST_KEPT_CELLS, 3 * tree.cells)
+        self._most_kept_cells = max(_MOST_KEPT_CELLS, tree.cells)
         self._sides: dict[tuple[int, int], frozenset[str]] = {}
         self._routes: dict[int, dict[str, int]] = {}
         self._shortcuts: dict[Branch, tuple[Branch, ...]] = {}
@@ -154,19 +155,28 @@ class Answers:
             return max(len(branch.about) for branch in branches), self._size(shared)
 
         if wanted not in self._centres:
-            self._centres[wanted] = min(range(len(self._sets)), key=price)
+            self._centres[wanted] = min(filter(self._is_between(wanted), range(len(self._sets))), key=price)
         return self._centres[wanted]
+
+    def _is_between(self, wanted: frozenset[str]) -> Callable[[int], bool]:
+        """Whether not all is found beyond one and the same neighbour, which then were the better place."""
+
+        def is_between(clique: int) -> bool:
+            route = self._route(clique)
+            ways = {route.get(attr) for attr in wanted}
+            return len(ways) > 1 or None in ways
+
+        return is_between
 
     def _message(self, branch: Branch) -> Named:
         """M(about | separator), from the far clique of the branch to the near one."""
         if branch in self._kept:
-            return self._kept[branch]
+            return self._recall(branch)
         separator = self._separator(branch)
         have, joint = self._gather(branch.far, branch.about | separator, without=branch.near)
         given, below = self._sum(branch.near, separator)
-        below = _spread(below, given, have)
-        conditional = np.divide(joint, below, out=np.zeros_like(joint), where=below > 0)
-        return self._keep(branch, (have, conditional))
+        upside = np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
+        return self._keep(branch, (have, joint * _spread(upside, given, have)))
 
     def _gather(self, centre: int, wanted: frozenset[str], *, without: int = -1) -> Named:
         """Σ P_centre Π M over all that is not wanted."""
@@ -181,7 +191,7 @@ class Answers:
             keep = wanted.union(*map(self._separator, waiting))
             key = (centre, done, keep & clique)
             if key in self._kept:
-                table = self._kept[key]
+                table = self._recall(key)
                 continue
             table = contract(table, self._message(best), keep, self._folds)
             if waiting:
@@ -195,10 +205,16 @@ class Answers:
         keep = wanted.union(*(self._separator(other) for other in waiting if other is not branch))
         return self._size((frozenset(have) & keep) | branch.about), branch.far
 
+    def _recall(self, key: Any) -> Named:
+        """What was kept, now the last to be dropped."""
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
     def _keep(self, key: Any, table: Named) -> Named:
-        if self._kept_cells + table[1].size > self._most_kept_cells:
-            self._kept.clear()
-            self._kept_cells = 0
+        """Remember a table; those that nobody asked for in the longest time make room."""
+        while self._kept and self._kept_cells + table[1].size > self._most_kept_cells:
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self._kept_cells -= dropped.size
         self._kept[key] = table
         self._kept_cells += table[1].size
         return table
@@ -273,11 +289,12 @@ def _spread(values: Array, attrs: Attrs, over: Attrs) -> Array:
     return turned.reshape([sizes.get(attr, 1) for attr in over])
 
 
-def marginals_of(answers: Answers, wanted: Sequence[Attrs]) -> list[Array]:
+def marginals_of(answers: Answers, wanted: Sequence[Attrs], *, total: float) -> list[Array]:
     """A whole workload in one pass, clique by clique; what was kept on the way is dropped at the end."""
     order = sorted(range(len(wanted)), key=lambda i: answers.place(wanted[i]))
     found: dict[int, Array] = {}
     for index in order:
-        found[index] = answers.marginal(wanted[index])
+        # Scaled at once: a workload that lies in memory twice can be larger than the model.
+        found[index] = np.asarray(total * answers.marginal(wanted[index]))
     answers.forget()
     return [found[index] for index in range(len(wanted))]

@@ -33,13 +33,16 @@ class Arrays(Protocol):
     def log(self, values: Any) -> Any:
         """The logarithm, with log 0 = −∞ and no warning."""
 
-    def add(self, left: Any, right: Any, out: Any) -> Any: ...
-    def multiply(self, left: Any, right: Any, out: Any) -> Any: ...
+    def add(self, left: Any, right: Any, out: Any = None) -> Any: ...
+    def multiply(self, left: Any, right: Any, out: Any = None) -> Any: ...
     def ratio(self, above: Any, below: Any) -> Any:
         """Above/below where below is positive, and 0 elsewhere."""
 
     def finite(self, values: Any) -> Any:
         """The same, with 0 in place of ±∞."""
+
+    def turn(self, values: Any, axes: tuple[int, ...]) -> Any:
+        """The axes in another order."""
 
     def sum(self, values: Any, axis: int) -> Any: ...
     def max(self, values: Any, axes: tuple[int, ...]) -> Any:
@@ -79,10 +82,10 @@ class NumpyArrays:
     def log(self, values: Any) -> Any:
         return np.log(values, out=np.full(np.shape(values), -np.inf), where=np.asarray(values) > 0)
 
-    def add(self, left: Any, right: Any, out: Any) -> Any:
+    def add(self, left: Any, right: Any, out: Any = None) -> Any:
         return np.add(left, right, out=out)
 
-    def multiply(self, left: Any, right: Any, out: Any) -> Any:
+    def multiply(self, left: Any, right: Any, out: Any = None) -> Any:
         return np.multiply(left, right, out=out)
 
     def ratio(self, above: Any, below: Any) -> Any:
@@ -90,6 +93,9 @@ class NumpyArrays:
 
     def finite(self, values: Any) -> Any:
         return np.where(np.isfinite(values), values, 0.0)
+
+    def turn(self, values: Any, axes: tuple[int, ...]) -> Any:
+        return np.transpose(values, axes)
 
     def sum(self, values: Any, axis: int) -> Any:
         return np.add.reduce(values, axis=axis)
@@ -147,10 +153,10 @@ class TorchArrays:
     def log(self, values: Any) -> Any:
         return self._torch.log(values)
 
-    def add(self, left: Any, right: Any, out: Any) -> Any:
+    def add(self, left: Any, right: Any, out: Any = None) -> Any:
         return self._torch.add(left, right, out=out)
 
-    def multiply(self, left: Any, right: Any, out: Any) -> Any:
+    def multiply(self, left: Any, right: Any, out: Any = None) -> Any:
         return self._torch.mul(left, right, out=out)
 
     def ratio(self, above: Any, below: Any) -> Any:
@@ -159,6 +165,9 @@ class TorchArrays:
 
     def finite(self, values: Any) -> Any:
         return self._torch.where(self._torch.isfinite(values), values, 0.0)
+
+    def turn(self, values: Any, axes: tuple[int, ...]) -> Any:
+        return values.permute(axes)
 
     def sum(self, values: Any, axis: int) -> Any:
         return values.sum(dim=axis)

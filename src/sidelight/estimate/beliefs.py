@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 
 _FLOOR = 0.001
 """Records, as a share of n spread over a marginal's cells, that no cell is believed to be without."""
+_APART = 0.1
+"""The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
+of women alone, need not be so in others."""
 _MOST_CELL_TRUST = 0.9999
 """Most that a single cell follows its own noisy answer: more only makes the fit slow."""
 
@@ -47,7 +50,8 @@ class Beliefs:
         self.prior = prior
         self.total = total
         self._least_doubt = least_doubt
-        self._spread = SpreadPrior(total, total / max(prior.records, 1.0))
+        ratio = total / max(prior.records, 1.0)
+        self._spread = {1: SpreadPrior(total, ratio, apart=_APART), 2: SpreadPrior(total, ratio)}
         self.held: dict[Attrs, Belief] = {}
 
     def add(self, measurement: Measurement, model: GraphicalModel) -> None:
@@ -64,15 +68,15 @@ class Beliefs:
             old = before.answers.answer - before.evidence.gap
             mass, variance = before.evidence.mass, before.evidence.variance
         evidence = Evidence(answers.answer - old, variance, mass, answers.stddev)
-        self.held[attrs] = Belief(answers, evidence, self._spread.likelihood(evidence))
+        self.held[attrs] = Belief(answers, evidence, self._spread[_order(attrs)].likelihood(evidence))
 
     def pooled(self) -> dict[int, PooledSpread]:
         """The predictive spread of one-way marginals (1) and of all others (2)."""
         return {
-            order: self._spread.pooled(
-                belief.likelihood for attrs, belief in self.held.items() if min(len(attrs), 2) == order
+            order: spread.pooled(
+                belief.likelihood for attrs, belief in self.held.items() if _order(attrs) == order
             )
-            for order in (1, 2)
+            for order, spread in self._spread.items()
         }
 
     def spreads(self) -> dict[Attrs, float]:
@@ -81,7 +85,7 @@ class Beliefs:
         return {
             attrs: capped(
                 belief.evidence,
-                pooled[min(len(attrs), 2)].median(belief.likelihood),
+                pooled[_order(attrs)].median(belief.likelihood),
                 least_doubt=self._least_doubt,
             )
             for attrs, belief in self.held.items()
@@ -154,6 +158,11 @@ class Beliefs:
         Where none does, the one pseudo-record of smoothing stands alone.
         """
         return 1 + self.total / max(min(self.prior.records_by_attribute[attr] for attr in attrs), 1.0)
+
+
+def _order(attrs: Attrs) -> int:
+    """1 for single attributes, 2 for all others: the two err differently."""
+    return min(len(attrs), 2)
 
 
 def _merged(first: Measurement, second: Measurement) -> Measurement:

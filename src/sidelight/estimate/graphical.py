@@ -123,7 +123,7 @@ class GraphicalModel:
             self.domain.require(attrs)
             if len(set(attrs)) < len(attrs):
                 raise WorkloadError(f"a marginal names an attribute twice: {', '.join(attrs)}.")
-        return [np.asarray(self.total * p) for p in marginals_of(self._answers, asked)]
+        return marginals_of(self._answers, asked, total=self.total)
 
     def sample(self, records: int, *, seed: int) -> Table:
         """Synthetic records, drawn clique by clique with little more than rounding error."""

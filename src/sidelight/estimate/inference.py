@@ -2,11 +2,16 @@
 
     p(x) = exp(Σ θ_c(x_c)) / Z
 
-Messages are probabilities, and the scale of every table is kept as a logarithm. That is several
-times faster than log-sum-exp, and exact as long as what underflows is small beside Z. It can be
-checked: tables are scaled so that messages peak near 1, and what is lost is below 10⁻³⁰⁸ a cell.
-Where a table or Z has moved by more than 10¹⁰⁰ from its scale, the same potentials are summed again
-with log-sum-exp, which loses nothing.
+Whole cliques are large, and what is known about them is small: potentials, and messages on separators.
+So these are first brought together on a few small tables (``nesting.py``), in logarithms. The clique is
+the product of those, in probabilities, each scaled by its peak; and everything that is asked of it is
+summed through the same small tables. Where it pays, the product itself is never written down
+(``contracting.py``).
+
+The scale of every table is kept as a logarithm, so the result is exact as long as what underflows is
+small beside Z. It can be checked: no table exceeds its scale, and what is lost is below 10⁻³⁰⁸ a cell.
+Where messages and Z together fall by more than 10⁸⁷ from their scale, the same potentials are summed
+again with log-sum-exp, which loses nothing.
 
 A potential of −∞ marks a structural zero: that cell never gets mass.
 
@@ -15,90 +20,24 @@ Lauritzen, Spiegelhalter (1988), in the form that divides by the message sent (H
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.domain import Attrs
 from sidelight.errors import InputError
 from sidelight.estimate.arrays import Arrays
+from sidelight.estimate.clique_plan import CliquePlan
 from sidelight.estimate.junction_tree import JunctionTree
-from sidelight.estimate.nesting import Node, nest
+from sidelight.estimate.nesting import inner_order as inner_order  # where others look for it
+from sidelight.estimate.summing import Projection
 
-_MOST_LOG_SCALE = 230.0
-"""ln 10¹⁰⁰: tables that peak above this, or a Z below its inverse, might make underflow matter."""
+_MOST_FALL = 200.0
+"""ln 10⁸⁷: 10⁷ cells that lost 10⁻³⁰⁸ each are then nothing, and what is lifted three times is finite."""
 
-_SHORT = 24
-"""Below this many entries in a row, a sum over a middle axis is faster as a matrix product."""
-
-
-def inner_order(domain: Domain, attrs: Sequence[str]) -> Attrs:
-    """The order of axes inside inference: small attributes first, so that inner loops are long."""
-    return tuple(sorted(attrs, key=lambda attr: (domain.sizes[attr], domain.attrs.index(attr))))
-
-
-class Projection:
-    """The sum of a table over the axes that are not kept.
-
-    Neighbouring axes with the same fate are one; sums over the last axis, and over a middle one
-    with little behind it, are matrix products with zeros and ones.
-    """
-
-    def __init__(self, shape: tuple[int, ...], keep: Sequence[bool], library: Arrays) -> None:
-        self.shape = tuple(size for size, kept in zip(shape, keep, strict=True) if kept)
-        self.wide = tuple(size if kept else 1 for size, kept in zip(shape, keep, strict=True))
-        """The kept table's shape, with 1 for each axis dropped: how it is spread out again."""
-        self._dropped = tuple(axis for axis, kept in enumerate(keep) if not kept)
-        self._library = library
-        groups: list[tuple[int, bool]] = []
-        for size, kept in zip(shape, keep, strict=True):
-            if size == 1:
-                continue
-            if groups and groups[-1][1] == kept:
-                groups[-1] = groups[-1][0] * size, kept
-            else:
-                groups.append((size, kept))
-        self._steps: list[tuple[tuple[int, ...], Any]] = []
-        while any(not kept for _, kept in groups):
-            size, kept = groups.pop()
-            if not kept:
-                self._steps.append(((-1, size), library.full((size,), 1.0)))
-                continue
-            middle, _ = groups.pop()
-            if size < _SHORT and middle * size <= 4096:
-                chooser = np.tile(np.eye(size), (middle, 1))
-                self._steps.append(((-1, middle * size), library.array(chooser)))
-            else:
-                self._steps.append(((-1, middle, size), None))
-            if groups:
-                before, _ = groups.pop()
-                size *= before
-            groups.append((size, True))
-
-    def sum(self, table: Any) -> Any:
-        for shape, chooser in self._steps:
-            table = table.reshape(shape)
-            table = self._library.sum(table, 1) if chooser is None else table @ chooser
-        return table.reshape(self.shape)
-
-    def log_sum(self, table: Any) -> Any:
-        """Ln Σ exp, without overflow or underflow."""
-        if not self._dropped:
-            return table.reshape(self.shape)
-        peak = self._library.finite(self._library.max(table, self._dropped))
-        return self._library.log(self.sum(self._library.exp(table - peak))) + peak.reshape(self.shape)
-
-
-@dataclass(frozen=True)
-class _Edge:
-    """One step from a clique to its parent."""
-
-    child: int
-    parent: int
-    below: Projection
-    above: Projection
+_FEW_FAILURES = 2
+"""Failed passes that moving conflicts is left to cure: the first steps of a fit may leap."""
 
 
 class Calibrator:
@@ -120,51 +59,50 @@ class Calibrator:
         self._tree = tree
         self._library = library
         self._count = len(sets)
-        domain = tree.domain
-        self._attrs = [inner_order(domain, clique) for clique in tree.cliques]
-        self._shapes = [domain.project(clique).shape for clique in self._attrs]
-        self._fixed: list[Any] = [None] * len(self._attrs)
-        for attrs, potential in fixed:
-            self._fix(attrs, potential)
-        self._nodes = self._nested(sets)
-        self._edges = [
-            _Edge(
-                child,
-                tree.parents[child],
-                self._onto(self._attrs[child], tree.separators[child]),
-                self._onto(self._attrs[tree.parents[child]], tree.separators[child]),
-            )
-            for child in tree.order[1:]
-        ]
-        self._scales: list[float] | None = None
-        """Of each clique: the logarithm that is taken off its potentials before they are exponentiated."""
-        self.beliefs = [library.empty(shape) for shape in self._shapes]
-        """After ``run``: p on each clique, axes in ``inner_order``."""
+        self._fixed = [self._turned(attrs, potential) for attrs, potential in fixed]
+        self._attrs = [inner_order(tree.domain, clique) for clique in tree.cliques]
+        homes: list[dict[int, Attrs]] = [{} for _ in self._attrs]
+        for number, attrs in enumerate([*sets, *(attrs for attrs, _ in self._fixed)]):
+            homes[self._home(attrs)][number] = attrs
+        self._plans = [CliquePlan.of(tree, clique, held, library) for clique, held in enumerate(homes)]
+        self._beliefs: list[Any] = [None] * len(self._attrs)
+        """The product of each clique, where it is written down."""
+        self._factors: list[list[Any]] = [[] for _ in self._attrs]
+        """The tables whose product p is on each clique, where it is not."""
+        self._tables: list[list[Any]] = [[] for _ in self._attrs]
+        """P on the small tables of each clique."""
+        self._lifts = [0.0] * len(self._attrs)
+        """Of each clique: the logarithm that is put on its product, so that its message peaks near 1."""
+        self._edges: dict[int, tuple[Projection, Projection]] = {}
+        self._gauges: list[list[Any]] = [[None] * len(plan.free) for plan in self._plans]
+        """What ``_regauge`` adds to each clique's free tables: in all, nothing."""
+        self._fallen = [0.0] * len(self._attrs)
+        """Of each clique: how far its product was below its scale in the last pass, as a logarithm."""
+        self._failures = 0
+        self._together: set[int] = set()
+        """Cliques whose free tables conflict: they are added in logarithms, on the whole clique."""
+
+    def beliefs(self) -> list[Any]:
+        """P on each clique, after ``run``, axes in ``inner_order``."""
+        for clique, factors in enumerate(self._factors):
+            if factors:
+                self._write_down(clique, factors)
+        return self._beliefs
 
     def run(self, potentials: Sequence[Any]) -> float:
-        """Calibrate: ``beliefs`` then holds p on every clique. Returns ln Z."""
-        if self._scales is None:
-            self._fill(potentials, None)
-            self._scales = [self._library.greatest(belief) for belief in self.beliefs]
-        if all(map(math.isfinite, self._scales)):
-            with self._library.quiet():
-                self._fill(potentials, self._scales)
-                log_partition = self._sum_scaled(self._scales)
-            if math.isfinite(log_partition):
-                return log_partition
-        self._fill(potentials, None)
-        return self._sum_logarithms()
+        """Calibrate: ``beliefs`` and ``marginals`` then tell p. Returns ln Z."""
+        known = self._known(potentials)
+        with self._library.quiet():
+            log_partition = self._sum_scaled(known)
+        return log_partition if math.isfinite(log_partition) else self._sum_logarithms(potentials)
 
     def marginals(self) -> list[Any]:
         """P on each of the sets, after ``run``."""
         found: list[Any] = [None] * self._count
-        for belief, nodes in zip(self.beliefs, self._nodes, strict=True):
-            tables: list[Any] = []
-            for node, projection in nodes:
-                table = projection.sum(belief if node.carrier is None else tables[node.carrier])
-                tables.append(table)
-                if node.number is not None:
-                    found[node.number] = table
+        for plan, tables in zip(self._plans, self._tables, strict=True):
+            for number, index in plan.sets.items():
+                if number < self._count:
+                    found[number] = tables[index]
         return found
 
     def _home(self, attrs: Sequence[str]) -> int:
@@ -174,135 +112,291 @@ class Calibrator:
         return home
 
     def _onto(self, attrs: Sequence[str], kept: Iterable[str]) -> Projection:
-        wanted = frozenset(kept)
-        return Projection(self._tree.domain.project(attrs).shape, [a in wanted for a in attrs], self._library)
+        return Projection.onto(attrs, kept, self._tree.domain.sizes, self._library)
 
-    def _nested(self, sets: Sequence[Attrs]) -> list[list[tuple[Node, Projection]]]:
-        domain = self._tree.domain
-        homes: list[dict[int, Attrs]] = [{} for _ in self._attrs]
-        for number, attrs in enumerate(sets):
-            homes[self._home(attrs)][number] = attrs
-        planned = []
-        for clique, held in zip(self._attrs, homes, strict=True):
-            nodes = nest(held, clique, domain.sizes)
-            sources = [
-                clique if n.carrier is None else inner_order(domain, tuple(nodes[n.carrier].attrs))
-                for n in nodes
-            ]
-            planned.append([(n, self._onto(s, n.attrs)) for n, s in zip(nodes, sources, strict=True)])
-        return planned
+    def _turned(self, attrs: Attrs, potential: NDArray[np.float64]) -> tuple[Attrs, Any]:
+        inner = inner_order(self._tree.domain, attrs)
+        return inner, self._library.array(np.transpose(potential, [attrs.index(a) for a in inner]))
 
-    def _fix(self, attrs: Attrs, potential: NDArray[np.float64]) -> None:
-        home = self._home(attrs)
-        turned = np.transpose(potential, [attrs.index(a) for a in inner_order(self._tree.domain, attrs)])
-        self._add_fixed(home, self._library.array(turned).reshape(self._onto(self._attrs[home], attrs).wide))
+    def _known(self, potentials: Sequence[Any]) -> list[dict[int, Any]]:
+        """The logarithms that each clique's small tables start with."""
+        given = [*potentials, *(table for _, table in self._fixed)]
+        known: list[dict[int, Any]] = []
+        for plan in self._plans:
+            logarithms: dict[int, Any] = {}
+            for number, index in plan.sets.items():
+                before = logarithms.get(index)
+                logarithms[index] = given[number] if before is None else before + given[number]
+            known.append(logarithms)
+        return known
 
-    def _add_fixed(self, clique: int, part: Any) -> None:
-        if self._fixed[clique] is None:
-            self._fixed[clique] = self._library.full(self._shapes[clique], 0.0)
-        self._library.add(self._fixed[clique], part, self._fixed[clique])
-
-    def _fill(self, potentials: Sequence[Any], scales: list[float] | None) -> None:
-        """Beliefs become exp(θ − scale) where scales are given, and θ itself where not."""
-        library = self._library
-        for clique, (belief, nodes) in enumerate(zip(self.beliefs, self._nodes, strict=True)):
-            # From the smallest tables outward: each is added to the one that carries it.
-            sums: list[Any] = [None if n.number is None else potentials[n.number] for n, _ in nodes]
-            free: list[Any] = []
-            for index in range(len(nodes) - 1, -1, -1):
-                node, projection = nodes[index]
-                held = sums[index]
-                if held is None:  # a union whose parts all found a smaller carrier
-                    continue
-                if tuple(held.shape) != projection.shape:
-                    # A union that carries parts of it only: what they lack is spread out first.
-                    held = held + library.full(projection.shape, 0.0)
-                part = held.reshape(projection.wide)
-                if node.carrier is None:
-                    free.append(part)
-                else:
-                    carried = sums[node.carrier]
-                    sums[node.carrier] = part if carried is None else carried + part
-            shift = 0.0 if scales is None else -scales[clique]
-            if self._fixed[clique] is not None:
-                free.append(self._fixed[clique])
-            if not free:
-                belief[...] = shift
-            elif len(free) == 1:
-                library.add(free[0], shift, belief)
+    def _carried(self, clique: int, given: Mapping[int, Any], combine: Any, neutral: float) -> list[Any]:
+        """What is given on small tables, brought together on the free ones; None where there is nothing."""
+        library, plan = self._library, self._plans[clique]
+        if not given:
+            return [None] * len(plan.free)
+        sums: list[Any] = [given.get(index) for index in range(len(plan.carriers))]
+        mine: set[int] = set()
+        # From the smallest tables outward: each is combined with the one that carries it.
+        for index in range(len(sums) - 1, -1, -1):
+            held, carrier, projection = sums[index], plan.carriers[index], plan.projections[index]
+            if held is None:
+                continue
+            if held.shape != projection.shape:
+                # A union that carries parts of it only: what they lack is spread out first.
+                held = sums[index] = combine(held, library.full(projection.shape, neutral))
+            if carrier is None:
+                continue
+            part = held.reshape(projection.wide)
+            if sums[carrier] is None:
+                sums[carrier] = part
+            elif carrier in mine and sums[carrier].shape == plan.projections[carrier].shape:
+                combine(sums[carrier], part, sums[carrier])
             else:
-                library.add(free[0] + shift, free[1], belief)
-            for part in free[2:]:
-                library.add(belief, part, belief)
-            if scales is not None:
-                library.exp(belief, belief)
+                sums[carrier] = combine(sums[carrier], part)
+                mine.add(carrier)
+        return [sums[index] for index in plan.free]
 
-    def _sum_scaled(self, scales: list[float]) -> float:
+    def _belief(self, clique: int) -> Any:
+        if self._beliefs[clique] is None:
+            self._beliefs[clique] = self._library.empty(self._tree.domain.project(self._attrs[clique]).shape)
+        return self._beliefs[clique]
+
+    def _wide(self, clique: int, tables: Sequence[Any]) -> list[Any]:
+        """The free tables that there are, each spread over the clique."""
+        plan = self._plans[clique]
+        return [
+            table.reshape(plan.projections[index].wide)
+            for index, table in zip(plan.free, tables, strict=True)
+            if table is not None
+        ]
+
+    def _write_down(self, clique: int, factors: Sequence[Any]) -> None:
+        """The belief as the product of these tables."""
+        library, belief = self._library, self._belief(clique)
+        parts = self._wide(clique, factors)
+        covered = len(parts) > 1 and np.broadcast_shapes(*(tuple(p.shape) for p in parts[:2]))
+        if covered == tuple(belief.shape):
+            library.multiply(parts[0], parts[1], belief)
+            parts = parts[2:]
+        else:
+            belief[...] = parts[0] if parts else 1.0
+            parts = parts[1:]
+        for part in parts:
+            library.multiply(belief, part, belief)
+
+    def _multiply_out(self, clique: int, known: Mapping[int, Any], heard: Mapping[int, Any]) -> float:
+        """The clique as a product, written down or not; the logarithm of its scale."""
+        library, lift, plan = self._library, self._lifts[clique], self._plans[clique]
+        carried = self._carried(clique, known, library.add, 0.0)
+        potentials = [_plus(*pair) for pair in zip(carried, self._gauges[clique], strict=True)]
+        # Messages may have underflowed: they are multiplied in, so that what they bring down is noticed.
+        messages = self._carried(clique, heard, library.multiply, 1.0)
+        self._factors[clique] = []
+        if clique in self._together:
+            return self._add_together(clique, potentials, messages)
+        factors: list[Any] = []
+        scale = 0.0
+        for index, logarithms, message in zip(plan.free, potentials, messages, strict=True):
+            peak = -lift if not factors else 0.0
+            if logarithms is None:
+                table = library.full(plan.projections[index].shape, math.exp(-peak))
+            else:
+                peak += library.greatest(logarithms)
+                if not math.isfinite(peak):
+                    return -math.inf
+                table = logarithms - peak
+                table = library.exp(table, table if table.ndim else None)
+            factors.append(table if message is None else table * message)
+            scale += peak
+        if plan.across is None:
+            self._write_down(clique, factors)
+        else:
+            self._factors[clique] = factors
+        return scale
+
+    def _add_together(self, clique: int, potentials: Sequence[Any], messages: Sequence[Any]) -> float:
+        """The same where free tables conflict: their logarithms are added before anything can underflow."""
+        library, belief = self._library, self._belief(clique)
+        belief[...] = 0.0
+        for part in self._wide(clique, potentials):
+            library.add(belief, part, belief)
+        peak = library.greatest(belief) - self._lifts[clique]
+        library.add(belief, -peak, belief)
+        library.exp(belief, belief)
+        for part in self._wide(clique, messages):
+            library.multiply(belief, part, belief)
+        return peak
+
+    def _send(self, clique: int) -> Any:
+        """Σ of the clique's product over all that the parent does not know."""
+        plan = self._plans[clique]
+        if self._factors[clique]:
+            assert plan.up is not None
+            return plan.up(self._factors[clique])
+        message = self._beliefs[clique]
+        for index in plan.path:
+            message = plan.projections[index].sum(message)
+        return message
+
+    def _hear(self, clique: int, ratio: Any) -> None:
+        """Multiply by what the parent knows over what was sent to it."""
+        plan, factors = self._plans[clique], self._factors[clique]
+        if factors:
+            first = plan.free.index(plan.path[0])
+            factors[first] = factors[first] * ratio.reshape(plan.spread)
+        else:
+            belief = self._beliefs[clique]
+            self._library.multiply(belief, ratio.reshape(self._edge(clique)[0].wide), belief)
+
+    def _read(self, clique: int) -> list[Any]:
+        """Every small table of a clique, as its product now is."""
+        plan, factors = self._plans[clique], self._factors[clique]
+        ready: dict[int, Any] = {}
+        for place, index in enumerate(plan.free if factors else ()):
+            ready[index] = factors[place]
+            if len(factors) > 1:
+                assert plan.across is not None
+                contraction, wide = plan.across[place]
+                others = contraction([f for other, f in enumerate(factors) if other != place])
+                ready[index] = factors[place] * others.reshape(wide)
+        tables: list[Any] = []
+        for index, (carrier, projection) in enumerate(zip(plan.carriers, plan.projections, strict=True)):
+            if index in ready:
+                tables.append(ready[index])
+            else:
+                tables.append(projection.sum(self._beliefs[clique] if carrier is None else tables[carrier]))
+        return tables
+
+    def _sum_scaled(self, known: list[dict[int, Any]]) -> float:
         """Collect and distribute in probabilities; ln Z, or −∞ where scaling did not serve."""
-        library, beliefs = self._library, self.beliefs
-        if max(map(library.greatest, beliefs)) > math.exp(_MOST_LOG_SCALE):
-            return -math.inf
-        moved = 0.0
+        library, tree, root = self._library, self._tree, self._tree.order[0]
         sent: dict[int, Any] = {}
-        for edge in reversed(self._edges):
-            message = edge.below.sum(beliefs[edge.child])
-            peak = library.greatest(message)
-            if peak <= 0.0:
+        heard: list[dict[int, Any]] = [{} for _ in self._attrs]
+        self._fallen = [0.0] * len(self._attrs)
+        scale = 0.0
+        for clique in reversed(tree.order):
+            scale += self._multiply_out(clique, known[clique], heard[clique])
+            if not math.isfinite(scale):
                 return -math.inf
-            moved += math.log(peak)
-            sent[edge.child] = message
-            above = beliefs[edge.parent]
-            library.multiply(above, (message / peak).reshape(edge.above.wide), above)
-            scales[edge.child] += math.log(peak)
-        root = self._tree.order[0]
-        total = library.total(beliefs[root])
-        if total <= 0.0 or moved + math.log(total) < -_MOST_LOG_SCALE:
+            if clique == root:
+                break
+            message = sent[clique] = self._send(clique)
+            peak = library.greatest(message)
+            if not self._settle(clique, peak):
+                return -math.inf
+            scale += math.log(peak)
+            above = heard[tree.parents[clique]]
+            at = self._plans[tree.parents[clique]].separators[clique]
+            above[at] = above[at] * (message / peak) if at in above else message / peak
+        tables = self._read(root)
+        total = library.total(tables[-1] if tables else self._beliefs[root])
+        if not self._settle(root, total):
             return -math.inf
-        library.multiply(beliefs[root], 1.0 / total, beliefs[root])
-        for edge in self._edges:
-            ratio = library.ratio(edge.above.sum(beliefs[edge.parent]), sent[edge.child])
-            below = beliefs[edge.child]
-            library.multiply(below, ratio.reshape(edge.below.wide), below)
-        scales[root] += math.log(total)
-        return math.fsum(scales)
+        self._tables[root] = [table * (1.0 / total) for table in tables]
+        if self._factors[root]:
+            self._factors[root][0] = self._factors[root][0] * (1.0 / total)
+        else:
+            library.multiply(self._beliefs[root], 1.0 / total, self._beliefs[root])
+        for clique in tree.order[1:]:
+            parent = tree.parents[clique]
+            above = self._tables[parent][self._plans[parent].separators[clique]]
+            self._hear(clique, library.ratio(above, sent[clique]))
+            self._tables[clique] = self._read(clique)
+        return scale + math.log(total)
 
-    def _sum_logarithms(self) -> float:
+    def _settle(self, clique: int, peak: float) -> bool:
+        """Lift the clique's next product as far as this one fell; whether all falls together are bearable."""
+        moved = math.log(peak) if 0.0 < peak < math.inf else -math.inf
+        self._fallen[clique] = min(moved, 0.0)
+        if math.isfinite(moved) and self._plans[clique].free:
+            lift = self._lifts[clique] - moved
+            self._lifts[clique] = min(max(lift, -_MOST_FALL), _MOST_FALL)
+        return sum(self._fallen) >= -_MOST_FALL
+
+    def _edge(self, clique: int) -> tuple[Projection, Projection]:
+        """From a clique, and from its parent, onto what they share."""
+        if clique not in self._edges:
+            shared = self._tree.separators[clique]
+            parent = self._tree.parents[clique]
+            self._edges[clique] = (
+                self._onto(self._attrs[clique], shared),
+                self._onto(self._attrs[parent], shared),
+            )
+        return self._edges[clique]
+
+    def _sum_logarithms(self, potentials: Sequence[Any]) -> float:
         """The same in log-sum-exp, for potentials too peaked for scaled probabilities."""
-        library, beliefs = self._library, self.beliefs
+        library, tree = self._library, self._tree
+        beliefs = [self._belief(clique) for clique in range(len(self._attrs))]
+        free = [
+            self._carried(clique, known, library.add, 0.0)
+            for clique, known in enumerate(self._known(potentials))
+        ]
+        for clique, belief in enumerate(beliefs):
+            self._factors[clique] = []
+            belief[...] = 0.0
+            for part in self._wide(clique, free[clique]):
+                library.add(belief, part, belief)
         sent: dict[int, Any] = {}
-        for edge in reversed(self._edges):
-            message = edge.below.log_sum(beliefs[edge.child])
-            sent[edge.child] = message
-            above = beliefs[edge.parent]
-            library.add(above, message.reshape(edge.above.wide), above)
-        root = self._tree.order[0]
-        peak = library.greatest(beliefs[root])
+        for clique in reversed(tree.order[1:]):
+            below, above = self._edge(clique)
+            sent[clique] = message = below.log_sum(beliefs[clique])
+            parent = beliefs[tree.parents[clique]]
+            library.add(parent, message.reshape(above.wide), parent)
+        root = beliefs[tree.order[0]]
+        peak = library.greatest(root)
         if not math.isfinite(peak):
             raise InputError(
                 "the declared constraints exclude every record: no cell keeps any mass. "
                 "Check the impossible combinations against each other, and drop one that is wrong."
             )
-        log_partition = peak + math.log(library.total(library.exp(beliefs[root] - peak)))
-        library.add(beliefs[root], -log_partition, beliefs[root])
-        for edge in self._edges:
+        log_partition = peak + math.log(library.total(library.exp(root - peak)))
+        library.add(root, -log_partition, root)
+        for clique in tree.order[1:]:
+            below, above = self._edge(clique)
             # Where the message sent was −∞ the child holds −∞ already, and nothing is to be taken off.
-            down = edge.above.log_sum(beliefs[edge.parent]) - library.finite(sent[edge.child])
-            below = beliefs[edge.child]
-            library.add(below, down.reshape(edge.below.wide), below)
+            down = above.log_sum(beliefs[tree.parents[clique]]) - library.finite(sent[clique])
+            library.add(beliefs[clique], down.reshape(below.wide), beliefs[clique])
         for belief in beliefs:
             library.exp(belief, belief)
-        self._regauge(sent, log_partition)
+        self._tables = [self._read(clique) for clique in range(len(beliefs))]
+        self._failures += 1
+        if self._failures > _FEW_FAILURES:
+            self._together.update(c for c, fall in enumerate(self._fallen) if fall < -_MOST_FALL / 4)
+        self._regauge(free, sent)
         return log_partition
 
-    def _regauge(self, sent: Mapping[int, Any], log_partition: float) -> None:
-        """Move every message into the fixed potentials, so that the next scaled pass loses nothing.
+    def _regauge(self, free: list[list[Any]], sent: Mapping[int, Any]) -> None:
+        """Move what conflicts from one table to the next, so that the coming scaled passes lose nothing.
 
-        θ_child − m and θ_parent + m describe the same p, and with them the child is a conditional
-        distribution given its separator: its next message is 1 everywhere.
+        θ_child − m and θ_parent + m describe the same p, and with them the child's next message is 1
+        everywhere. Between the free tables of a clique, what moves is the greatest over all that they do
+        not share: then a table peaks where the others let it.
         """
-        for edge in self._edges:
-            message = self._library.finite(sent[edge.child])
-            self._add_fixed(edge.child, -message.reshape(edge.below.wide))
-            self._add_fixed(edge.parent, message.reshape(edge.above.wide))
-        self._scales = [0.0] * len(self._attrs)
-        self._scales[self._tree.order[0]] = log_partition
+        library = self._library
+        for clique, plan in enumerate(self._plans):
+            moved: dict[int, Any] = {}
+            for other, index in plan.separators.items():
+                is_child = self._tree.parents[other] == clique
+                message = library.finite(sent[other]) if is_child else -library.finite(sent[clique])
+                moved[index] = _plus(moved.get(index), message)
+            gauges = self._carried(clique, moved, library.add, 0.0)
+            for one, other, axes, wide, onto in plan.moves:
+                table = _plus(free[clique][one], gauges[one])
+                if table is not None:
+                    most = library.finite(library.max(table, axes))
+                    gauges[one] = _plus(gauges[one], -most.reshape(wide))
+                    gauges[other] = _plus(gauges[other], most.reshape(onto))
+            self._gauges[clique] = [
+                None if gauge is None else gauge + library.full(plan.projections[index].shape, 0.0)
+                for index, gauge in zip(plan.free, gauges, strict=True)
+            ]
+        self._lifts = [0.0] * len(self._attrs)
+
+
+def _plus(left: Any, right: Any) -> Any:
+    """The sum of two tables, either of which may be absent."""
+    if left is None or right is None:
+        return left if right is None else right
+    return left + right

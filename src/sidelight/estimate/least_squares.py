@@ -51,7 +51,7 @@ class LeastSquares:
         self.slices = tuple(slice(int(low), int(high)) for low, high in pairwise(ends))
         self.cells = int(ends[-1])
         parts = list(gathered.values())
-        self._precision = library.array(_joined([part.precision for part in parts]) * total**2)
+        self.precision = library.array(_joined([part.precision for part in parts]) * total**2)
         self._centre = library.array(_joined([part.centre for part in parts]) / total)
         self._constant = sum(part.disagreement for part in parts)
         self._lines = [
@@ -68,7 +68,7 @@ class LeastSquares:
     def loss(self, shares: Any) -> float:
         """L at these shares."""
         away = shares - self._centre
-        loss = self._constant + 0.5 * self.library.dot(self._precision * away, away)
+        loss = self._constant + 0.5 * self.library.dot(self.precision * away, away)
         for where, lines, precision, answer in self._lines:
             off = lines @ shares[where] - answer
             loss += 0.5 * self.library.dot(precision * off, off)
@@ -76,14 +76,14 @@ class LeastSquares:
 
     def gradient(self, shares: Any) -> Any:
         """The slope of L in each share."""
-        slope = self._precision * (shares - self._centre)
+        slope = self.precision * (shares - self._centre)
         for where, lines, precision, answer in self._lines:
             slope[where] += (precision * (lines @ shares[where] - answer)) @ lines
         return slope
 
     def curvature(self, change: Any) -> float:
         """The second derivative of L along a change of shares."""
-        curve = self.library.dot(self._precision * change, change)
+        curve = self.library.dot(self.precision * change, change)
         for where, lines, precision, _ in self._lines:
             off = lines @ change[where]
             curve += self.library.dot(precision * off, off)
@@ -93,7 +93,7 @@ class LeastSquares:
         """About the largest curvature of L in the geometry of KL: max of precision × share."""
         if not self.cells:
             return 1.0
-        steep = self.library.greatest(self._precision * shares)
+        steep = self.library.greatest(self.precision * shares)
         for where, lines, precision, _ in self._lines:
             steep += self.library.greatest(precision * ((lines * lines) @ shares[where]))
         return steep if steep > 0 else 1.0

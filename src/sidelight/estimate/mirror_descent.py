@@ -16,11 +16,12 @@ steps with a line search then end the fit, since z, whose potentials we keep, sw
 It stops by itself. After k steps, L(x) is above its minimum by a power of k (at most k⁻², Tseng,
 Theorem 1). So with L″, L′ and L after a quarter, half and all of the steps, the part
 r = (L′ − L)/(L″ − L′) of the fall comes again with every doubling, and L − min L ≈ (L′ − L) r/(1 − r).
+Cells that stand at 0 and should not are brought back first (``revival.py``).
 
 McKenna, Sheldon, Miklau (2019), arXiv:1901.09136, Algorithm 1, for the objective and plain mirror
 descent; Tseng (2008), "On accelerated proximal gradient methods", for the acceleration. Where we
 differ: plain descent (``accelerate=False``) needs several times the steps for the same objective
-(benchmarks/speed/graphical.py), and is not the default.
+(benchmarks/speed/solvers.py, with dual averaging and L-BFGS), and is not the default.
 """
 
 import math
@@ -33,19 +34,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import masks
 from sidelight.estimate.arrays import arrays
 from sidelight.estimate.graphical import Fit, GraphicalModel, Impossible, Potentials, check_table, forbidding
 from sidelight.estimate.inference import Calibrator, inner_order
 from sidelight.estimate.junction_tree import JunctionTree
 from sidelight.estimate.least_squares import LeastSquares, estimate_total
+from sidelight.estimate.revival import lifted, nudge, sparing, worth_of
 from sidelight.measure.measurement import Measurement
 
 Array = NDArray[np.float64]
 
 _FLOOR_PER_CELL = 0.005
 """L counts as at least this for each measured cell (noise alone gives ½): below, more steps fit nothing."""
-_FEWEST_STEPS = 30
+_FEWEST_STEPS = 45
 """Before this many accepted steps the way is too short to tell how far it goes on."""
+_MOST_REVIVALS = 8
+"""How often one fit brings cells back before it takes its own word for being done."""
 _MOST_MASS = 1e60
 """With a prior, wA grows geometrically; at this size no step moves anything any more."""
 _ROUNDING = 1e-12
@@ -106,7 +111,7 @@ class MirrorDescent:
             prior: q, from which p departs only as far as the measurements are worth.
             prior_weight: w, in the units of L. Counts only where a prior is given.
             precisions: 1/σ² for each measurement, one number or one for each answer, in place of its own.
-            impossible: Combinations that never get mass.
+            impossible: Combinations that never get mass, beside those that the domain declares.
         """
         n = estimate_total(domain, measurements) if total is None else total
         _check.positive(total=n, prior_weight=prior_weight)
@@ -125,7 +130,10 @@ class MirrorDescent:
         fixed = {a: p for a, p in base.items() if prior is not None or a not in squares.sets}
         first = [away.get(a, np.zeros(shape)) for a, shape in zip(squares.sets, squares.shapes, strict=True)]
         calibrator = Calibrator(
-            tree, squares.sets, library=library, fixed=[*fixed.items(), *forbidding(impossible)]
+            tree,
+            squares.sets,
+            library=library,
+            fixed=[*fixed.items(), *forbidding([*masks(domain), *impossible])],
         )
         descent = _Descent(self, squares, calibrator, 0.0 if prior is None else prior_weight)
         theta, fit = descent.run(library.stack_flat([library.array(table) for table in first]))
@@ -216,11 +224,12 @@ class _Descent:
         x, mass = z.shares, 0.0
         value = squares.loss(x)
         trail = _Trail()
+        revivals = 0
         while self._steps < self._settings.max_steps:
             scale = 1.0 + weight * mass
             step = (scale + math.sqrt(scale * scale + 4.0 * curvature * mass * scale)) / (2.0 * curvature)
             share = step / (mass + step)
-            slope = squares.gradient(x + share * (z.shares - x))
+            slope = self._slope(x + share * (z.shares - x), z)
             after = self._point((scale * z.theta - step * slope) / (1.0 + weight * (mass + step)))
             needed = self._curvature_between(z, after)
             if needed > curvature:
@@ -237,8 +246,30 @@ class _Descent:
             trail.add(self._objective(z) if weight else value)
             settled = weight > 0 or self._is_close((reached - value) / 2, value)
             if (settled and self._is_close(trail.gap, value)) or weight * mass > _MOST_MASS:
-                return z, curvature, True
+                revived = None if weight or revivals == _MOST_REVIVALS else self._revived(z, value)
+                if revived is None:
+                    return z, curvature, True
+                z, mass, revivals = revived, 0.0, revivals + 1
+                x, value, trail = z.shares, squares.loss(z.shares), _Trail()
         return z, curvature, False
+
+    def _slope(self, shares: Any, point: _Point) -> Any:
+        """∇L at these shares; without a prior, such that no cell that is empty at the point sinks further."""
+        slope = self._squares.gradient(shares)
+        return slope if self._weight else sparing(self._squares, slope, point.shares)
+
+    def _revived(self, z: _Point, objective: float) -> _Point | None:
+        """The point with cells back that were wrongly at 0; None where that would change little."""
+        squares = self._squares
+        slope = squares.gradient(z.shares)
+        step = nudge(squares, slope)
+        nudged = self._point(z.theta - step * slope)
+        theta, most = lifted(squares, z.theta, z.shares, nudged.shares, step)
+        if self._is_close(most, objective):
+            return None
+        revived = self._point(theta)
+        worth = worth_of(squares, slope, revived.shares - z.shares)
+        return None if self._is_close(worth, objective) else revived
 
     def _first_curvature(self, z: _Point) -> float:
         """The smallest curvature, within a factor of 4, under which a first step is sound."""
@@ -264,7 +295,7 @@ class _Descent:
         trail = _Trail()
         taken = 0
         while self._steps < most:
-            slope = self._squares.gradient(point.shares) + self._weight * point.theta
+            slope = self._slope(point.shares, point) + self._weight * point.theta
             after = self._point(point.theta - step * slope)
             new = self._objective(after)
             if value - new >= 0.5 * self._library.dot(slope, point.shares - after.shares):

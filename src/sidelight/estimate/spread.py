@@ -63,12 +63,13 @@ class Evidence:
 class SpreadPrior:
     """The prior that the spreads of several marginals share."""
 
-    def __init__(self, total: float, ratio: float) -> None:
-        """A grid for n = total, where R is typically ``ratio``."""
+    def __init__(self, total: float, ratio: float, *, apart: float = 0.0) -> None:
+        """A grid for n = total and a typical R; each goes its own way with chance ``apart``."""
         self.grid: Array = np.geomspace(_LOWEST, 10 * max(total, 1.0), _GRID) / (1 + ratio)
         logs = np.log(self.grid)
         own = np.exp(-np.abs(logs[:, None] - logs[None, :]) / _OWN_SCALE)
-        self._own: Array = own / own.sum(axis=1, keepdims=True)
+        own /= own.sum(axis=1, keepdims=True)
+        self._own: Array = (1 - apart) * own + apart / _GRID
         self._shared: Array = -np.abs(logs) / _SHARED_SCALE
 
     def likelihood(self, evidence: Evidence) -> Array:

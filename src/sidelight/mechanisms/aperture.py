@@ -61,7 +61,9 @@ class Aperture(Mechanism):
     max_rounds: int = 24
     """Most rounds after the one-way marginals; how many there are is planned from noisy answers."""
     one_way_share: float = 0.05
-    """Share of the budget for the one-way marginals."""
+    """Share of the budget for the one-way marginals, with public data."""
+    one_way_share_alone: float = 0.2
+    """The same without public data: then nothing else tells of single attributes."""
     select_share: float = 0.1
     """Share of each round that selects."""
     total_share: float = 0.02
@@ -82,8 +84,8 @@ class Aperture(Mechanism):
         _check.positive_integer(max_rounds=self.max_rounds)
         _check.natural(max_public_marginals=self.max_public_marginals, seed=self.seed)
         _check.share(
-            one_way_share=self.one_way_share, select_share=self.select_share, total_share=self.total_share,
-            least_doubt=self.least_doubt,
+            one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
+            select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
         )  # fmt: skip
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
@@ -95,7 +97,7 @@ class Aperture(Mechanism):
         n = curator.total(total_cost)
 
         # MEASURE the one-way marginals.
-        one_way_cost, _ = rho.split(self.one_way_share)
+        one_way_cost, _ = rho.split(self.one_way_share_alone if public is None else self.one_way_share)
         ones = [Marginal(c) for c in weights if len(c) == 1]
         measurements = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
         # ESTIMATE: the public model, then how far to trust it.

@@ -8,9 +8,10 @@ may see. Selections are as good as without repetition: a marginal once measured 
 gain. Then c is among K of them with probability 1 − exp(−τ exp(ε_K h_c / 2Δ)), where τ makes these
 probabilities add up to K (Rosén 1972). spec/aperture 5, where K times the first selection is counted.
 
-How much of the model's size the public part may take follows from the same forecast: by the share of
-its expected error that measuring would leave, C Σ_i (1/(s v_i) + 1/σ²)^(−½) of C Σ_i (s v_i)^(½). Little
-budget leaves all of it; much budget can buy a better answer to whatever it measures, and needs the room.
+How much of the model's size the public part may take follows from the same forecast: the share of its
+variance that measuring would leave, by the expected errors C Σ_i (1/(s v_i) + 1/σ²)^(−½) after it and
+C Σ_i (s v_i)^(½) before. Little budget leaves all of it; much budget can buy a better answer to whatever
+it measures, and needs the room: edges that only public data ask for keep out those that are measured.
 
 PRIVACY: functions of the model, of noisy answers and of the budget; post-processing.
 """
@@ -61,7 +62,7 @@ def public_room(
     select_share: float,
     unit: Unit,
 ) -> float:
-    """The share of the public model's expected error that this many rounds would leave."""
+    """What is public of all that would be known after this many rounds: what they leave of the variance."""
     _, measure_cost = (remaining / rounds).split(select_share)
     precision = marginal_stddev(measure_cost, unit) ** -2
     now = left = 0.0
@@ -69,7 +70,7 @@ def public_room(
         reach = math.sqrt(np.median(spreads[min(len(attrs), 2)]))
         now += prospect.weight * prospect.profile.expected_error(reach, 0.0)
         left += prospect.weight * prospect.profile.expected_error(reach, precision)
-    return left / now
+    return (left / now) ** 2
 
 
 def _value(

@@ -270,28 +270,6 @@ def test_torch_fits_the_same_model_as_numpy():
     )
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_the_fit_is_that_of_mbi():
-    mbi = pytest.importorskip("mbi", reason="mbi is not installed: pip install mbi")
-    jax = pytest.importorskip("jax", reason="jax is not installed: pip install mbi")
-    jax.config.update("jax_enable_x64", val=True)
-    measurements = noisy(noise=5.0)
-
-    ours = MirrorDescent(max_steps=20_000, tolerance=1e-14).estimate(DOMAIN, measurements, total=1000.0)
-    theirs = mbi.estimation.InteriorGradient().estimate(
-        mbi.Domain(DOMAIN.attrs, DOMAIN.shape),
-        [mbi.LinearMeasurement(m.answer, m.query.attrs, stddev=m.stddev) for m in measurements],
-        known_total=1000.0,
-        iters=20_000,
-    )
-
-    for m in measurements:
-        attrs = m.query.attrs
-        expected = np.asarray(theirs.project(attrs).transpose(attrs).datavector())
-        np.testing.assert_allclose(ours.count(attrs).reshape(-1) / 1000.0, expected / 1000.0, atol=1e-6)
-
-
 def test_sets_that_share_a_carrier_only_in_part_can_be_fitted():
     """Titanic's attributes, with sets whose union carries only some of its axes."""
     sizes = {"s": 3, "p": 3, "x": 2, "a": 91, "b": 9, "h": 7, "f": 32, "e": 3, "c": 9}

@@ -8,7 +8,7 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, SchemaError
 from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.likelihood import most_likely
-from sidelight.estimate.public_model import Prior, PublicModel, smoothed
+from sidelight.estimate.public_model import Prior, PublicModel, narrowed, smoothed
 from sidelight.estimate.public_source import PublicRecords, WeightedRecords
 from sidelight.estimate.public_trust import trusted
 from sidelight.measure.measurement import Measurement
@@ -188,3 +188,29 @@ def test_maximum_likelihood_meets_targets_that_overlap():
 
     for attrs in sets:
         assert model.count(attrs) == pytest.approx(targets[attrs], abs=1e-5)
+
+
+def test_a_narrowed_prior_keeps_what_fits_and_agrees_with_the_whole_on_it():
+    whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
+
+    part = narrowed(whole, limit_mb=16 * BYTES_PER_CELL / 2**20)
+
+    assert part.sets == (*[(attr,) for attr in DOMAIN.attrs], ("a", "b"))
+    assert part.model.tree.cells <= 16
+    assert part.model.count(("a", "b")) == pytest.approx(whole.model.count(("a", "b")), abs=1e-5)
+    assert part.records == whole.records
+
+
+def test_a_prior_with_room_enough_is_left_alone():
+    whole = PublicModel().fit(public_of(table_of(codes_of(400))), CLOSURE)
+
+    assert narrowed(whole, limit_mb=1.0) is whole
+
+
+def test_a_prior_without_any_room_keeps_single_attributes():
+    whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
+
+    part = narrowed(whole, limit_mb=1e-6)
+
+    assert all(len(attrs) == 1 for attrs in part.sets)
+    assert part.model.count(("d",)) == pytest.approx(whole.model.count(("d",)), abs=1e-5)

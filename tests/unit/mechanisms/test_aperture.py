@@ -16,7 +16,7 @@ from sidelight.estimate.public_source import PublicRecords, WeightedRecords
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture import Aperture
-from sidelight.mechanisms.aperture_plan import planned_rounds
+from sidelight.mechanisms.aperture_plan import planned_rounds, public_room
 from sidelight.privacy.budget import Rho
 from sidelight.privacy.event import Exponential, Gaussian
 from sidelight.privacy.unit import Unit
@@ -205,6 +205,33 @@ def test_fewer_rounds_are_planned_where_selection_could_not_tell_what_is_worth_m
     mixed = prospects_of(30, cells=500) | worthless
 
     assert rounds(mixed, "1/500", 2.0) < rounds(mixed, "1", 2.0)
+
+
+def room(rho):
+    spreads = {order: np.array([1.0, 9.0, 81.0]) for order in (1, 2)}
+    return public_room(
+        24, prospects_of(10), spreads, remaining=Rho(Fraction(rho)), select_share=0.1, unit=REPLACE
+    )
+
+
+def test_the_public_model_yields_its_room_as_the_budget_grows():
+    little, some, much = room("1/1000000"), room("1/10"), room("1000")
+
+    assert little == pytest.approx(1.0, abs=1e-3)
+    assert 0.05 < some < 0.95
+    assert much < 1e-3
+
+
+@pytest.mark.parametrize(("is_public", "share"), [(False, "1/5"), (True, "1/20")])
+def test_without_public_data_single_attributes_get_more_of_the_budget(toy, is_public, share):
+    curator, _ = toy.curator(rho="1")
+
+    Aperture(max_rounds=2).run(
+        curator, toy.workload, public=table_like(toy, 300, 3, flip=True) if is_public else None
+    )
+
+    ones = curator.events[: len(curator.domain)]
+    assert float(sum(event.cost.value for event in ones)) == pytest.approx(float(Fraction(share)))
 
 
 def test_the_card_says_how_far_the_aperture_opened(toy):
