@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from sidelight.curator import Curator
 from sidelight.data.domain import Domain
@@ -19,6 +20,10 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
+
+# A busy machine is no fault of the code: no test is timed.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -31,7 +31,7 @@ _LARGE = 1 << 16
 """Cells from which turning a table costs more than remembering it."""
 _NOTHING: frozenset[str] = frozenset()
 _MOST_KEPT_CELLS = 1 << 20
-"""Cells kept for later questions, in all; the model's own number where that is more."""
+"""Cells kept for later questions, in all; twice the model's own where that is more."""
 
 
 class Branch(NamedTuple):
@@ -59,7 +59,7 @@ class Answers:
                 self._neighbours[child].append(parent)
         self._kept: OrderedDict[Any, Named] = OrderedDict()
         self._kept_cells = 0
-        self._most_kept_cells = max(_MOST_KEPT_CELLS, tree.cells)
+        self._most_kept_cells = max(_MOST_KEPT_CELLS, 2 * tree.cells)
         self._sides: dict[tuple[int, int], frozenset[str]] = {}
         self._routes: dict[int, dict[str, int]] = {}
         self._shortcuts: dict[Branch, tuple[Branch, ...]] = {}
@@ -176,7 +176,10 @@ class Answers:
         have, joint = self._gather(branch.far, branch.about | separator, without=branch.near)
         given, below = self._sum(branch.near, separator)
         upside = np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
-        return self._keep(branch, (have, joint * _spread(upside, given, have)))
+        # A table that was put together here is nobody else's, and can be divided in its place.
+        is_own = not branch.about <= self._sets[branch.far]
+        conditional = np.multiply(joint, _spread(upside, given, have), out=joint if is_own else None)
+        return self._keep(branch, (have, conditional))
 
     def _gather(self, centre: int, wanted: frozenset[str], *, without: int = -1) -> Named:
         """Σ P_centre Π M over all that is not wanted."""
