@@ -34,7 +34,7 @@ from sidelight.estimate.public_source import PublicRecords, PublicSource, Weight
 from sidelight.estimate.public_trust import trusted
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.aperture_plan import planned_rounds, public_room
+from sidelight.mechanisms.aperture_plan import Forecast
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
 from sidelight.mechanisms.release import Release
@@ -42,7 +42,7 @@ from sidelight.privacy.budget import Cost
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
-from sidelight.select.improvement import ExpectedImprovement
+from sidelight.select.improvement import ExpectedImprovement, Prospect
 
 _LOOK_AT = 150
 """Marginals by which it is judged how much room the public model deserves."""
@@ -118,11 +118,7 @@ class Aperture(Mechanism):
             )  # fmt: skip
             prospects = beliefs.prospects(model, allowed, weights)
             if rounds % 4 == 0 or left <= 4:
-                spreads = {order: pooled.quartiles for order, pooled in beliefs.pooled().items()}
-                left = planned_rounds(
-                    left, prospects, spreads,
-                    remaining=curator.remaining, select_share=self.select_share, unit=unit,
-                )  # fmt: skip
+                left = self._forecast(curator, prospects, beliefs).rounds(left)
             select_cost, measure_cost = (curator.remaining / left).split(self.select_share)
 
             # SELECT the marginal whose measuring is expected to improve the model most.
@@ -160,11 +156,17 @@ class Aperture(Mechanism):
         """The public model, narrowed where the budget can tell more than it: the tree has room for both."""
         wanted = [attrs for attrs in weights if len(attrs) > 1]
         prospects = beliefs.prospects(model, wanted[:: max(1, len(wanted) // _LOOK_AT)], weights)
-        share = public_room(
-            self.max_rounds, prospects, {order: one.quartiles for order, one in beliefs.pooled().items()},
-            remaining=curator.remaining, select_share=self.select_share, unit=curator.unit,
-        )  # fmt: skip
+        share = self._forecast(curator, prospects, beliefs).public_room(self.max_rounds)
         return narrowed(prior, limit_mb=share * self.max_model_mb / 2)
+
+    def _forecast(self, curator: Curator, prospects: Mapping[Attrs, Prospect], beliefs: Beliefs) -> Forecast:
+        return Forecast(
+            prospects=prospects,
+            spreads={order: pooled.quartiles for order, pooled in beliefs.pooled().items()},
+            remaining=curator.remaining,
+            select_share=self.select_share,
+            unit=curator.unit,
+        )
 
     def prior(
         self,

@@ -18,6 +18,7 @@ PRIVACY: functions of the model, of noisy answers and of the budget; post-proces
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,66 +32,50 @@ from sidelight.select.improvement import Prospect
 Array = NDArray[np.float64]
 
 
-def planned_rounds(
-    most: int,
-    prospects: Mapping[Attrs, Prospect],
-    spreads: Mapping[int, Array],
-    *,
-    remaining: Cost,
-    select_share: float,
-    unit: Unit,
-) -> int:
-    """The number of rounds, of most, most/2, …, 1, that promises the largest gain in all.
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What measuring promises, before anything more is measured."""
 
-    ``spreads`` holds the likely spreads of one-way marginals (1) and of all others (2).
-    """
-    choices = sorted({max(1, most >> halvings) for halvings in range(most.bit_length())}, reverse=True)
-    return max(
-        choices,
-        key=lambda rounds: _value(
-            rounds, prospects, spreads, remaining=remaining, select_share=select_share, unit=unit
-        ),
-    )
+    prospects: Mapping[Attrs, Prospect]
+    spreads: Mapping[int, Array]
+    """The likely spreads of one-way marginals (1) and of all others (2)."""
+    remaining: Cost
+    select_share: float
+    unit: Unit
 
+    def rounds(self, most: int) -> int:
+        """The number of rounds, of most, most/2, …, 1, that promises the largest gain in all."""
+        choices = sorted({max(1, most >> halvings) for halvings in range(most.bit_length())}, reverse=True)
+        return max(choices, key=self._value)
 
-def public_room(
-    rounds: int,
-    prospects: Mapping[Attrs, Prospect],
-    spreads: Mapping[int, Array],
-    *,
-    remaining: Cost,
-    select_share: float,
-    unit: Unit,
-) -> float:
-    """What is public of all that would be known after this many rounds: what they leave of the variance."""
-    _, measure_cost = (remaining / rounds).split(select_share)
-    precision = marginal_stddev(measure_cost, unit) ** -2
-    now = left = 0.0
-    for attrs, prospect in prospects.items():
-        reach = math.sqrt(np.median(spreads[min(len(attrs), 2)]))
-        now += prospect.weight * prospect.profile.expected_error(reach, 0.0)
-        left += prospect.weight * prospect.profile.expected_error(reach, precision)
-    return (left / now) ** 2
+    def public_room(self, rounds: int) -> float:
+        """What is public of all that would be known after so many rounds: what they leave of the variance."""
+        _, measure_cost = (self.remaining / rounds).split(self.select_share)
+        precision = marginal_stddev(measure_cost, self.unit) ** -2
+        now = left = 0.0
+        for attrs, prospect in self.prospects.items():
+            reach = math.sqrt(np.median(self._spreads_of(attrs)))
+            now += prospect.weight * prospect.profile.expected_error(reach, 0.0)
+            left += prospect.weight * prospect.profile.expected_error(reach, precision)
+        return (left / now) ** 2
 
+    def _value(self, rounds: int) -> float:
+        select_cost, measure_cost = (self.remaining / rounds).split(self.select_share)
+        stddev = marginal_stddev(measure_cost, self.unit)
+        epsilon = math.sqrt(8 * float(select_cost))
+        gains = np.array(
+            [
+                gain
+                for attrs, p in self.prospects.items()
+                for gain in _gains(p, self._spreads_of(attrs), stddev)
+            ]
+        )
+        appeal = epsilon * gains / (2 * float(self.unit.l1))
+        among = _among(appeal - appeal.max(), rounds / len(self.prospects))
+        return len(self.prospects) * float(np.mean(among * gains))
 
-def _value(
-    rounds: int,
-    prospects: Mapping[Attrs, Prospect],
-    spreads: Mapping[int, Array],
-    *,
-    remaining: Cost,
-    select_share: float,
-    unit: Unit,
-) -> float:
-    select_cost, measure_cost = (remaining / rounds).split(select_share)
-    stddev = marginal_stddev(measure_cost, unit)
-    epsilon = math.sqrt(8 * float(select_cost))
-    gains = np.array(
-        [gain for attrs, p in prospects.items() for gain in _gains(p, spreads[min(len(attrs), 2)], stddev)]
-    )
-    appeal = epsilon * gains / (2 * float(unit.l1))
-    among = _among(appeal - appeal.max(), rounds / len(prospects))
-    return len(prospects) * float(np.mean(among * gains))
+    def _spreads_of(self, attrs: Attrs) -> Array:
+        return self.spreads[min(len(attrs), 2)]
 
 
 def _among(appeal: Array, share: float) -> Array:

@@ -16,7 +16,7 @@ from sidelight.estimate.public_source import PublicRecords, WeightedRecords
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture import Aperture
-from sidelight.mechanisms.aperture_plan import planned_rounds, public_room
+from sidelight.mechanisms.aperture_plan import Forecast
 from sidelight.privacy.budget import Rho
 from sidelight.privacy.event import Exponential, Gaussian
 from sidelight.privacy.unit import Unit
@@ -186,11 +186,15 @@ def prospects_of(number, cells=50):
     return {(f"a{i}", "b"): one for i in range(number)}
 
 
-def rounds(prospects, rho, spread):
+def forecast(prospects, rho, spread):
     spreads = {order: np.array([spread / 9, spread, 9 * spread]) for order in (1, 2)}
-    return planned_rounds(
-        24, prospects, spreads, remaining=Rho(Fraction(rho)), select_share=0.1, unit=REPLACE
+    return Forecast(
+        prospects=prospects, spreads=spreads, remaining=Rho(Fraction(rho)), select_share=0.1, unit=REPLACE
     )
+
+
+def rounds(prospects, rho, spread):
+    return forecast(prospects, rho, spread).rounds(24)
 
 
 def test_no_more_rounds_are_planned_than_there_is_to_learn():
@@ -208,10 +212,7 @@ def test_fewer_rounds_are_planned_where_selection_could_not_tell_what_is_worth_m
 
 
 def room(rho):
-    spreads = {order: np.array([1.0, 9.0, 81.0]) for order in (1, 2)}
-    return public_room(
-        24, prospects_of(10), spreads, remaining=Rho(Fraction(rho)), select_share=0.1, unit=REPLACE
-    )
+    return forecast(prospects_of(10), rho, 9.0).public_room(24)
 
 
 def test_the_public_model_yields_its_room_as_the_budget_grows():
