@@ -38,7 +38,10 @@ def fit(
     save_prior(prior, known, out)
     marginals = [list(attrs) for attrs in prior.sets if len(attrs) > 1]
     if as_json:
-        tell_json({"out": str(out), "records": prior.records, "alpha": prior.alpha, "marginals": marginals})
+        smoothing = dict(prior.alpha)
+        tell_json(
+            {"out": str(out), "records": prior.records, "alpha": smoothing, "marginals": marginals},
+        )
     else:
         talk(f"wrote {out}: {len(marginals)} marginals of {prior.records:,.0f} public records.")
         talk(f"next: sidelight release PRIVATE.csv --schema {schema} --public {out} --mechanism aperture …")

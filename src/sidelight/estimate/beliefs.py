@@ -51,7 +51,10 @@ class Beliefs:
         self.total = total
         self._least_doubt = least_doubt
         ratio = total / max(prior.records, 1.0)
-        self._spread = {1: SpreadPrior(total, ratio, apart=_APART), 2: SpreadPrior(total, ratio)}
+        self._spread = {
+            1: SpreadPrior(total, ratio, apart=_APART),
+            2: SpreadPrior(total, prior.stray * ratio),
+        }
         self.held: dict[Attrs, Belief] = {}
 
     def add(self, measurement: Measurement, model: GraphicalModel) -> None:
@@ -155,9 +158,11 @@ class Beliefs:
     def _sampling(self, attrs: Attrs) -> float:
         """1 + R: R private records for each public one that tells of all these attributes.
 
-        Where none does, the one pseudo-record of smoothing stands alone.
+        Where none does, the one pseudo-record of smoothing stands alone. Of two attributes or more, the
+        public model tells more than its records alone would, by as much as it was seen to stray less.
         """
-        return 1 + self.total / max(min(self.prior.records_by_attribute[attr] for attr in attrs), 1.0)
+        ratio = self.total / max(min(self.prior.records_by_attribute[attr] for attr in attrs), 1.0)
+        return 1 + (ratio if len(attrs) == 1 else self.prior.stray * ratio)
 
 
 def _order(attrs: Attrs) -> int:

@@ -1,22 +1,25 @@
 """A public model: public records as a smoothed Markov random field, at no privacy cost.
 
     1. structure   split the public records into halves A and B; start with all one-way marginals;
-                   add the marginal with the largest w_c (‖b_c − model_c‖₁ − ‖a_c − b_c‖₁) > 0, the model
-                   fitted on A, while the junction tree stays within its size limit
-    2. smoothing   t_c = (m pub_c + α Π_a u_a) / (m + α), u_a the one-way with one pseudo-record spread
-                   evenly; α by the L1 error of a model of A on the workload of B
+                   add the marginal with the largest w_c (‖b_c − model_c‖₁ − ‖a_c − b_c‖₁) > 0, on average
+                   over a model of A judged by B and one of B judged by A, while the junction tree stays
+                   within its size limit
+    2. smoothing   t_c = marginal of the public records, each attribute of each record drawn anew with
+                   probability α/(m + α): once in α evenly, else from the attribute's own marginal;
+                   the α of each attribute by the L1 error of the t_c of A on B, and of B on A
     3. fit         the model of maximum likelihood for all t_c
 
 All t_c are marginals of one distribution. A value that public records never show behaves as if
-independent of the rest, once private data give it mass. spec/aperture 2. Where we differ: several
-marginals are added between two fits if they share at most one attribute, and gains are recomputed
-only where they may still matter.
+independent of the rest once private data give it mass, and the rest keeps its own structure. spec/aperture 2.
+Where we differ: there the pseudo-records have all attributes drawn anew at once, so a value never shown
+pulls all others apart; halves are compared both ways; each attribute has its own α; several marginals
+are added between two fits if they share at most one attribute, and gains are recomputed only where
+they may still matter.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +35,15 @@ Array = NDArray[np.float64]
 
 _LOOK_AT = 64
 """Gains recomputed between two fits: those that were the largest when last seen."""
+_ALPHAS = (1.0, 4.0, 16.0, 64.0)
+_PASSES = 2
+"""Over all attributes, each time α of one given those of the others."""
 _JUDGE_BY = 150
-"""Marginals of the workload on which α is judged."""
-_MOST_ALPHA = 4096.0
+"""Marginals by which it is judged how far a model strays."""
+_LEAST_STRAY = 0.05
+"""No model is believed to be free of error."""
+_SWEEPS = 10
+"""Of proportional fitting, so that what public data hardly show is fitted too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +56,15 @@ class Prior:
     """How many public records tell of each attribute."""
     records: float
     """m; 0 without public data."""
-    alpha: float
-    """Pseudo-records of independence mixed in."""
+    alpha: Mapping[str, float] = field(repr=False)
+    """How many public records' worth of each attribute is drawn anew; more is smoother."""
+    stray: float = 1.0
+    """Variance of q around what it has not seen, beyond sampling, as a share of the raw public marginals'."""
 
     @classmethod
     def nothing(cls, domain: Domain) -> "Prior":
         """No public data: uniform."""
-        return cls(GraphicalModel.uniform(domain, total=1.0), dict.fromkeys(domain.attrs, 0.0), 0.0, 0.0)
+        return cls(GraphicalModel.uniform(domain, total=1.0), dict.fromkeys(domain.attrs, 0.0), 0.0, {})
 
     @property
     def domain(self) -> Domain:
@@ -87,13 +98,14 @@ class PublicModel:
         held = {attrs: weight for attrs, weight in closure.items() if public.holds(attrs)}
         chosen: list[Attrs] = [(attr,) for attr in domain.attrs if public.holds([attr])]
         halves = public.halves(seed=self.seed)
-        alpha = 1.0
+        alpha, stray = dict.fromkeys(domain.attrs, 1.0), 1.0
         if halves is not None:
             chosen = self._structure(*halves, held, chosen)
-            alpha = self._alpha(*halves, list(held), chosen)
-        model = most_likely(domain, smoothed(public, chosen, alpha=alpha), steps=400)
+            alpha = smoothing(halves, chosen)
+            stray = _stray(halves, list(held), chosen, alpha)
+        model = most_likely(domain, smoothed(public, chosen, alpha=alpha), steps=400, sweeps=_SWEEPS)
         by_attribute = {attr: public.records_of(attr) for attr in domain.attrs}
-        return Prior(model, by_attribute, public.records, alpha)
+        return Prior(model, by_attribute, public.records, alpha, stray)
 
     def _structure(
         self, first: PublicRecords, second: PublicRecords, weights: Mapping[Attrs, float], chosen: list[Attrs]
@@ -101,12 +113,14 @@ class PublicModel:
         """The marginals that carry over from one half of the public records to the other."""
         domain, most = first.domain, self.max_model_mb * 2**20 / BYTES_PER_CELL
         wanted = [attrs for attrs in weights if len(attrs) > 1 and domain.size(attrs) <= most]
-        here, there = (dict(zip(wanted, half.shares(wanted), strict=True)) for half in (first, second))
-        noise = {attrs: float(np.abs(here[attrs] - there[attrs]).sum()) for attrs in wanted}
+        halves = (first, second)
+        shares = [dict(zip(wanted, half.shares(wanted), strict=True)) for half in halves]
+        noise = {attrs: float(np.abs(shares[0][attrs] - shares[1][attrs]).sum()) for attrs in wanted}
         gains = dict.fromkeys(wanted, math.inf)
         ones = list(chosen)
-        targets = smoothed(first, ones, alpha=1.0)
-        model = most_likely(domain, targets, steps=60)
+        plain = dict.fromkeys(domain.attrs, 1.0)
+        targets = [smoothed(half, ones, alpha=plain) for half in halves]
+        models = [most_likely(domain, target, steps=60) for target in targets]
         while len(chosen) - len(ones) < self.max_marginals:
             oracle = SizeOracle(domain, chosen)
             hopeful = [attrs for attrs in gains if gains[attrs] > 0 and not _inside(attrs, chosen)]
@@ -115,14 +129,19 @@ class PublicModel:
             look = allowed if gains and math.inf in gains.values() else allowed[:_LOOK_AT]
             if not look:
                 break
-            for attrs, answer in zip(look, model.count_many(look), strict=True):
-                error = float(np.abs(there[attrs] - answer).sum())
-                gains[attrs] = weights[attrs] * (error - noise[attrs])
+            # Each model is judged by the half that it has not seen.
+            for attrs, here, there in zip(look, *(model.count_many(look) for model in models), strict=True):
+                error = np.abs(here - shares[1][attrs]).sum() + np.abs(there - shares[0][attrs]).sum()
+                gains[attrs] = weights[attrs] * (float(error) / 2 - noise[attrs])
             added = self._apart(domain, chosen, sorted(look, key=lambda a: -gains[a]), gains, most)
             chosen = chosen + added
             if added:
-                targets |= smoothed(first, added, alpha=1.0)
-                model = most_likely(domain, targets, start=model.potentials, steps=60)
+                for half, target in zip(halves, targets, strict=True):
+                    target |= smoothed(half, added, alpha=plain)
+                models = [
+                    most_likely(domain, target, start=model.potentials, steps=60)
+                    for target, model in zip(targets, models, strict=True)
+                ]
         return chosen
 
     def _apart(
@@ -145,64 +164,99 @@ class PublicModel:
                 added.append(attrs)
         return added
 
-    def _alpha(
-        self, first: PublicRecords, second: PublicRecords, wanted: Sequence[Attrs], chosen: Sequence[Attrs]
-    ) -> float:
-        """Pseudo-records of independence: from 1 up by factors of 4, while the error falls.
 
-        Never fewer than 1: split-half sees no difference between public and private data, so it
-        understates how much smoothing the private data will need.
-        """
-        degree = max(map(len, wanted))
-        asked = [attrs for attrs in wanted if len(attrs) == degree]
-        asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
-        there = second.shares(asked)
+def smoothing(halves: Sequence[PublicRecords], chosen: Sequence[Attrs]) -> dict[str, float]:
+    """α of each attribute: the one, of powers of 4, with the least error of one half on the other.
 
-        # All start from one fit and go equally far, so that none is ahead for having gone further.
-        start = most_likely(first.domain, smoothed(first, chosen, alpha=1.0), steps=100).potentials
+    It is the error of the smoothed marginals themselves, so no model needs to be fitted. Attributes differ:
+    one that another determines bears hardly any smoothing, one that goes with nothing bears much.
+    """
+    first, second = halves
+    tables = [dict(zip(chosen, half.shares(chosen), strict=True)) for half in halves]
+    alpha = {attr: 1.0 for attrs in chosen for attr in attrs}
 
-        def error(alpha: float) -> float:
-            model = most_likely(first.domain, smoothed(first, chosen, alpha=alpha), start=start, steps=60)
-            answers = model.count_many(asked)
-            return float(sum(np.abs(b - p).sum() for b, p in zip(there, answers, strict=True)))
+    def error(touched: Sequence[Attrs], alpha: Mapping[str, float]) -> float:
+        found = 0.0
+        for half, other in ((first, tables[1]), (second, tables[0])):
+            for attrs, share in smoothed(half, touched, alpha=alpha).items():
+                found += float(np.abs(other[attrs] - share).sum())
+        return found
 
-        best, lowest = 1.0, error(1.0)
-        while best < _MOST_ALPHA and (found := error(4 * best)) < lowest:
-            best, lowest = 4 * best, found
-        return best
+    for _ in range(_PASSES):
+        for attr in alpha:
+            touched = [attrs for attrs in chosen if attr in attrs and len(attrs) > 1]
+            tried = {a: error(touched, alpha | {attr: a}) for a in _ALPHAS} if touched else {1.0: 0.0}
+            alpha[attr] = min(tried, key=lambda a: tried[a])
+    return alpha
 
 
-def narrowed(prior: Prior, *, limit_mb: float) -> Prior:
-    """The prior with fewer marginals, as many as fit into this size: q as they alone tell it."""
-    most = limit_mb * 2**20 / BYTES_PER_CELL
+def _stray(
+    halves: Sequence[PublicRecords],
+    held: Sequence[Attrs],
+    chosen: Sequence[Attrs],
+    alpha: Mapping[str, float],
+) -> float:
+    """What is left of the raw sampling variance once the records of a half became a model.
+
+    With σ² the variance of one half's shares, ‖a − b‖² is about 2σ² and ‖model of A − b‖² is σ² + stray·σ².
+    """
+    asked = [attrs for attrs in held if len(attrs) > 1]
+    asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
+    if not asked:
+        return 1.0
+    shares = [half.shares(asked) for half in halves]
+    ratios = []
+    for half, there in zip(halves, reversed(shares), strict=True):
+        model = most_likely(half.domain, smoothed(half, chosen, alpha=alpha), steps=100)
+        for answer, a, b in zip(model.count_many(asked), *shares, strict=True):
+            unseen = b if there is shares[1] else a
+            raw = float(((a - b) ** 2).sum())
+            ratios.append(float(((answer - unseen) ** 2).sum()) / raw if raw > 0 else 1.0)
+    return max(_LEAST_STRAY, 2 * float(np.median(ratios)) - 1)
+
+
+def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
+    """The prior with a share of its marginals in that share of a size: q as they alone tell it.
+
+    The size alone would not do: many small marginals tie all attributes together, and then nothing that
+    is measured later fits into the tree.
+    """
+    most = share * limit_mb * 2**20 / BYTES_PER_CELL
     domain = prior.domain
     kept: list[Attrs] = [attrs for attrs in prior.sets if len(attrs) == 1]
+    number = len(kept) + math.ceil(share * (len(prior.sets) - len(kept)))
     # Those first that hardly need room, so that one large marginal does not keep out ten small ones.
     for room in (most / 8, most / 4, most / 2, most):
         for attrs in prior.sets:
-            if attrs not in kept and SizeOracle(domain, kept).cells_with(attrs) <= room:
+            is_new = len(kept) < number and attrs not in kept
+            if is_new and SizeOracle(domain, kept).cells_with(attrs) <= room:
                 kept.append(attrs)
     if len(kept) == len(prior.sets):
         return prior
     targets = dict(zip(kept, prior.model.count_many(kept), strict=True))
     start = {attrs: prior.model.potentials[attrs] for attrs in kept}
-    return replace(prior, model=most_likely(domain, targets, start=start, steps=200))
+    return replace(prior, model=most_likely(domain, targets, start=start, steps=200, sweeps=_SWEEPS))
 
 
-def smoothed(public: PublicRecords, wanted: Sequence[Attrs], *, alpha: float) -> dict[Attrs, Array]:
-    """T_c of each attribute set: the public shares with α records of independence mixed in."""
+def smoothed(
+    public: PublicRecords, wanted: Sequence[Attrs], *, alpha: Mapping[str, float]
+) -> dict[Attrs, Array]:
+    """T_c of each attribute set: public shares with α records' worth of each attribute drawn anew."""
     attrs = sorted({attr for names in wanted for attr in names}, key=public.domain.attrs.index)
-    ones = public.shares([(attr,) for attr in attrs])
-    even: dict[str, Array] = {}
-    for attr, share in zip(attrs, ones, strict=True):
-        m = public.records_of(attr)
-        even[attr] = (m * share + 1 / share.size) / (m + 1)
+    ones = dict(zip(attrs, public.shares([(attr,) for attr in attrs]), strict=True))
     found = {}
     for names, share in zip(wanted, public.shares(wanted), strict=True):
-        m = min(public.records_of(attr) for attr in names)
-        independent = reduce(np.multiply.outer, [even[attr] for attr in names])
-        found[names] = np.asarray((m * share + alpha * independent) / (m + alpha))
+        for axis, attr in enumerate(names):
+            m, one, a = public.records_of(attr), ones[attr], alpha[attr]
+            anew = ((a - 1) * one + 1 / one.size) / (m + a)
+            kept = share * (m / (m + a))
+            share = kept + share.sum(axis=axis, keepdims=True) * np.expand_dims(anew, _others(axis, names))
+        found[names] = share
     return found
+
+
+def _others(axis: int, names: Attrs) -> tuple[int, ...]:
+    return tuple(place for place in range(len(names)) if place != axis)
 
 
 def _inside(attrs: Attrs, chosen: Sequence[Attrs]) -> bool:

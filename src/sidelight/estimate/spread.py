@@ -6,8 +6,8 @@ A noisy answer then has
 
     y_i − μ_i ~ 𝒩(0, σ² + s v_i)
 
-and the s_c of all marginals that were measured share a prior, log s_c ~ Laplace(M, 1), with
-M ~ Laplace(0, 2): public data are believed to err as sampling does, until the noisy answers say
+and the s_c of all marginals that were measured share a prior, log s_c ~ Laplace(M, ½), with
+M ~ Laplace(0, 1): public data are believed to err as sampling does, until the noisy answers say
 otherwise. M is integrated on a grid; the estimate of s_c is the median of its posterior.
 
 spec/aperture 4, with s counted from 1 + R on: so one prior serves marginals of which more and of which
@@ -32,8 +32,8 @@ _LOWEST = 0.05
 """The least s·(1 + R) of the grid, a twentieth of Poisson noise: so small an s follows the model alone."""
 _LEAST_DOUBT = 1e-4
 """Where the model is hopeless and the noise is tiny: below, the fit would take thousands of steps."""
-_OWN_SCALE, _SHARED_SCALE = 1.0, 2.0
-"""Scales of the Laplace priors of log s_c around M (a factor of e), and of M around 0 (a factor of e²)."""
+_OWN_SCALE, _SHARED_SCALE = 0.5, 1.0
+"""Scales of the Laplace priors of log s_c around M (a factor of √e), and of M around 0 (a factor of e)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -157,7 +157,7 @@ class Aperture(Mechanism):
         wanted = [attrs for attrs in weights if len(attrs) > 1]
         prospects = beliefs.prospects(model, wanted[:: max(1, len(wanted) // _LOOK_AT)], weights)
         share = self._forecast(curator, prospects, beliefs).public_room(self.max_rounds)
-        return narrowed(prior, limit_mb=share * self.max_model_mb / 2)
+        return narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
 
     def _forecast(self, curator: Curator, prospects: Mapping[Attrs, Prospect], beliefs: Beliefs) -> Forecast:
         return Forecast(
@@ -246,7 +246,7 @@ def _card(beliefs: Beliefs, model: GraphicalModel, rounds: int) -> dict[str, Any
     card: dict[str, Any] = {
         "aperture": {
             "rounds": rounds,
-            "alpha": prior.alpha,
+            "alpha": dict(prior.alpha),
             "public_records": prior.records,
             "public_marginals": [list(attrs) for attrs in prior.sets if len(attrs) > 1],
             "marginals": [

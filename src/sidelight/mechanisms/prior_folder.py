@@ -19,8 +19,8 @@ from sidelight.mechanisms.release import Release
 _PRIOR = PlainFolder(
     noun="prior",
     about="prior.json",
-    format=1,
-    fields=frozenset({"model", "records", "records_by_attribute", "alpha"}),
+    format=2,
+    fields=frozenset({"model", "records", "records_by_attribute", "alpha", "stray"}),
     remedy="Fit the prior again.",
 )
 
@@ -65,7 +65,8 @@ def load_prior(folder: Path, schema: Schema | None = None) -> Prior:
         GraphicalModel.from_state(fitted.domain, state),
         {str(attr): float(m) for attr, m in about["records_by_attribute"].items()},
         float(about["records"]),
-        float(about["alpha"]),
+        {str(attr): float(alpha) for attr, alpha in about["alpha"].items()},
+        float(about["stray"]),
     )
 
 
@@ -82,6 +83,7 @@ def _write(prior: Prior, schema: Schema, folder: Path) -> dict[str, Any]:
     return {
         "records": prior.records,
         "records_by_attribute": dict(prior.records_by_attribute),
-        "alpha": prior.alpha,
+        "alpha": dict(prior.alpha),
+        "stray": prior.stray,
         "model": write_model(prior.model.state(), folder),
     }

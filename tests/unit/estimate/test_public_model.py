@@ -8,7 +8,7 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, SchemaError
 from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.likelihood import most_likely
-from sidelight.estimate.public_model import Prior, PublicModel, narrowed, smoothed
+from sidelight.estimate.public_model import Prior, PublicModel, narrowed, smoothed, smoothing
 from sidelight.estimate.public_source import PublicRecords, WeightedRecords
 from sidelight.estimate.public_trust import trusted
 from sidelight.measure.measurement import Measurement
@@ -17,6 +17,7 @@ from sidelight.queries.workload import Workload
 
 DOMAIN = Domain.of({"a": 3, "b": 3, "c": 2, "d": 4})
 CLOSURE = Workload.marginals(DOMAIN, degree=2).closure(DOMAIN)
+PLAIN = dict.fromkeys(DOMAIN.attrs, 1.0)
 
 
 def codes_of(records, seed=0):
@@ -56,17 +57,46 @@ def test_the_model_has_the_smoothed_marginals_of_its_structure():
 def test_a_value_that_was_never_seen_has_little_mass_and_goes_with_nothing():
     public = public_of(table_of(codes_of(2000)))
 
-    target = smoothed(public, [("a", "d")], alpha=1.0)["a", "d"]
+    target = smoothed(public, [("a", "d")], alpha=PLAIN)["a", "d"]
 
     unseen = target[:, 3]
-    assert 0 < unseen.sum() < 1e-6
-    assert unseen / unseen.sum() == pytest.approx(target.sum(axis=1), abs=0.01)
+    # A quarter of the one record of 2,001 whose value is drawn anew, evenly.
+    assert unseen.sum() == pytest.approx(0.25 / 2001)
+    assert unseen / unseen.sum() == pytest.approx(target.sum(axis=1), abs=1e-12)
+
+
+def test_a_value_that_was_never_seen_leaves_the_structure_of_the_others_alone():
+    # Here b is a, whatever c is; but c is never 1 in public. Private data may well say that it mostly is.
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 4, 3000)
+    codes = np.stack([first, first, np.zeros(3000, dtype=int), rng.integers(0, 2, 3000)], axis=1)
+    domain = Domain.of({"a": 4, "b": 4, "c": 2, "d": 2})
+    public = PublicRecords.of(domain, [Table.of_codes(domain, codes)])
+    closure = Workload.marginals(domain, degree=3).closure(domain)
+
+    prior = PublicModel().fit(public, closure)
+
+    seen, unseen = np.moveaxis(prior.model.count(("a", "b", "c")), 2, 0)
+    assert np.trace(seen) / seen.sum() == pytest.approx(1.0, abs=0.01)
+    assert 0 < unseen.sum() < 0.001
+    assert np.trace(unseen) / unseen.sum() == pytest.approx(1.0, abs=0.01)
+
+
+def test_only_attributes_that_go_with_nothing_are_smoothed_much():
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 3, 400)
+    codes = np.stack([first, first, rng.integers(0, 2, 400), rng.integers(0, 4, 400)], axis=1)
+
+    alpha = smoothing(public_of(table_of(codes)).halves(seed=0), [("a", "b"), ("c", "d")])
+
+    assert alpha["a"] == alpha["b"] == 1.0
+    assert min(alpha["c"], alpha["d"]) > 1.0
 
 
 def test_smoothed_marginals_agree_with_each_other():
     public = public_of(table_of(codes_of(50)))
 
-    found = smoothed(public, [("a", "b"), ("b", "d")], alpha=4.0)
+    found = smoothed(public, [("a", "b"), ("b", "d")], alpha=dict.fromkeys(DOMAIN.attrs, 4.0))
 
     assert found["a", "b"].sum(axis=0) == pytest.approx(found["b", "d"].sum(axis=1))
 
@@ -193,7 +223,7 @@ def test_maximum_likelihood_meets_targets_that_overlap():
 def test_a_narrowed_prior_keeps_what_fits_and_agrees_with_the_whole_on_it():
     whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
 
-    part = narrowed(whole, limit_mb=16 * BYTES_PER_CELL / 2**20)
+    part = narrowed(whole, share=1.0, limit_mb=16 * BYTES_PER_CELL / 2**20)
 
     assert part.sets == (*[(attr,) for attr in DOMAIN.attrs], ("a", "b"))
     assert part.model.tree.cells <= 16
@@ -204,13 +234,13 @@ def test_a_narrowed_prior_keeps_what_fits_and_agrees_with_the_whole_on_it():
 def test_a_prior_with_room_enough_is_left_alone():
     whole = PublicModel().fit(public_of(table_of(codes_of(400))), CLOSURE)
 
-    assert narrowed(whole, limit_mb=1.0) is whole
+    assert narrowed(whole, share=1.0, limit_mb=1.0) is whole
 
 
 def test_a_prior_without_any_room_keeps_single_attributes():
     whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
 
-    part = narrowed(whole, limit_mb=1e-6)
+    part = narrowed(whole, share=1.0, limit_mb=1e-6)
 
     assert all(len(attrs) == 1 for attrs in part.sets)
     assert part.model.count(("d",)) == pytest.approx(whole.model.count(("d",)), abs=1e-5)

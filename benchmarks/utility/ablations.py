@@ -1,0 +1,129 @@
+"""APERTURE with one part taken away at a time.
+
+    python benchmarks/utility/ablations.py                    every part, four cells, two seeds
+    python benchmarks/utility/ablations.py --print            only the table, from the results
+
+A cell that is in the results already is never repeated. Parts that are settings are set; the others are
+replaced here, for the time of one run, by what the mechanism would be without them.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from jam_grid import DELTA, _Answers, load
+
+from experiment import RESULTS, curator_of, mean_and_error
+from resumable import read, run_cells
+from sidelight.estimate.public_model import Prior
+from sidelight.evaluation.marginals import workload_error
+from sidelight.mechanisms.aperture import Aperture
+from sidelight.privacy.budget import Budget
+from sidelight.queries.workload import Workload
+
+CELLS = (("adult100", 0.1), ("titanic", 1.0), ("adult025", 1.0), ("adult025", 10.0))
+LIMIT = 5.0
+PATH = RESULTS / "ablations.csv"
+
+Replaced = dict[str, Any]
+"""Where a part lives, and what takes its place."""
+
+PUBLIC: dict[str, Replaced] = {
+    "no smoothing (α = 1)": {"sidelight.estimate.public_model._ALPHAS": (1.0,)},
+    "rare values not fitted": {"sidelight.estimate.public_model._SWEEPS": 0},
+    "halves not asked how far q strays": {"sidelight.estimate.public_model._stray": lambda *_: 1.0},
+}
+"""Parts of the public fit."""
+PRIVATE: dict[str, Replaced] = {
+    "every answer taken as it is": {"sidelight.estimate.spread.PooledSpread.median": lambda *_: 1e12},
+    "wider belief about spreads": {
+        "sidelight.estimate.spread._OWN_SCALE": 1.0, "sidelight.estimate.spread._SHARED_SCALE": 2.0,
+    },
+    "public model keeps its room": {"sidelight.mechanisms.aperture.narrowed": lambda prior, **_: prior},
+    "always 24 rounds": {"sidelight.mechanisms.aperture_plan.Forecast.rounds": lambda _, most: most},
+}  # fmt: skip
+"""Parts of the private phase."""
+SETTINGS: dict[str, dict[str, Any]] = {
+    "all of it": {},
+    "no public structure": {"max_public_marginals": 0},
+    "no public data": {},
+}
+VARIANTS = (*SETTINGS, *PUBLIC, *PRIVATE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--print", action="store_true", dest="only_print")
+    asked = parser.parse_args()
+    if not asked.only_print:
+        run_cells(PATH, cells(asked.seeds), measure)
+    table()
+
+
+def cells(seeds: int) -> Iterator[dict[str, Any]]:
+    for seed in range(seeds):
+        for data, epsilon in CELLS:
+            for variant in VARIANTS:
+                yield {"variant": variant, "data": data, "epsilon": epsilon, "seed": seed}
+
+
+def measure(variant: str, data: str, epsilon: float, seed: int) -> dict[str, float]:
+    """The workload error of one release."""
+    private, _ = load(data)
+    workload = Workload.marginals(private.domain, degree=3)
+    curator = curator_of(private, Budget(epsilon=epsilon, delta=DELTA).rho(), seed=seed)
+    fitted = variant if variant in PUBLIC or variant == "no public structure" else "all of it"
+    prior = None if variant == "no public data" else _prior(fitted, data)
+    with _without(PRIVATE.get(variant, {})):
+        release = _recipe(variant).run(curator, workload, public=prior)
+    answers = _Answers(release.model, workload)
+    return {"error": workload_error(private, answers, workload, total=private.records)}
+
+
+def _recipe(variant: str) -> Aperture:
+    return Aperture(max_model_mb=LIMIT, oversized="skip", **SETTINGS.get(variant, {}))
+
+
+@cache
+def _prior(variant: str, data: str) -> Prior:
+    private, public = load(data)
+    closure = Workload.marginals(private.domain, degree=3).closure(private.domain)
+    with _without(PUBLIC.get(variant, {})):
+        return _recipe(variant).prior(public, private.domain, closure)
+
+
+@contextmanager
+def _without(replaced: Replaced) -> Iterator[None]:
+    with ExitStack() as stack:
+        for place, part in replaced.items():
+            stack.enter_context(patch(place, part))
+        yield
+
+
+def table() -> None:
+    """Errors as means over seeds, with the standard error."""
+    lines = read(PATH)
+    named: Callable[[str, float], str] = lambda data, epsilon: f"{data} @ {epsilon:g}"  # noqa: E731
+    print("| without | " + " | ".join(named(*cell) for cell in CELLS) + " |")
+    print("|---" * (1 + len(CELLS)) + "|")
+    for variant in VARIANTS:
+        shown = []
+        for data, epsilon in CELLS:
+            key = {"variant": variant, "data": data, "epsilon": str(epsilon)}
+            errors = [float(x["error"]) for x in lines if all(x[k] == v for k, v in key.items())]
+            mean, spread = mean_and_error(errors) if errors else (float("nan"), 0.0)
+            shown.append(f"{mean:.4f} ± {spread:.4f} ({len(errors)})" if len(errors) > 1 else f"{mean:.4f}")
+        print(f"| {variant} | " + " | ".join(shown) + " |")
+
+
+if __name__ == "__main__":
+    main()
