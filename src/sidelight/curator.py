@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.compact import Compact, compact_type, count_compactly
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.door import Door
@@ -47,7 +48,7 @@ class Curator(Door):
         super().__init__(**settings)
         self.domain: Domain = table.domain
         self._table = table
-        self._counts: dict[Attrs, NDArray[np.int64]] = {}
+        self._counts: dict[Attrs, Compact] = {}
         self._rounds = 0
 
     def total(self, cost: Cost) -> float:
@@ -77,11 +78,14 @@ class Curator(Door):
         event = make.at(
             cost, what=f"{len(candidates)} candidates", sensitivity=sensitivity, candidates=len(candidates)
         )
-        score.prepare(candidates)
 
         def look_and_draw() -> NDArray[np.int64]:
             self._count_together([query.attrs for query in candidates])
-            scores = [np.atleast_1d(score(query, self._exact(query))) for query in candidates]
+            found = {
+                place: np.atleast_1d(score(candidates[place], self._exact(candidates[place])))
+                for place in score.in_turn(candidates)
+            }
+            scores = [found[place] for place in range(len(candidates))]
             index = draw(self._noise, np.concatenate(scores).astype(np.float64), event)
             ends = np.cumsum([part.size for part in scores])
             which = int(np.searchsorted(ends, index, side="right"))
@@ -123,18 +127,20 @@ class Curator(Door):
 
     def _exact(self, query: Query) -> NDArray[np.int64]:
         counts = self._counts.get(query.attrs)
-        return query.apply(self._table.count(query.attrs) if counts is None else counts)
+        # Kept counts are compact; sums of them need whole width.
+        return query.apply(self._table.count(query.attrs) if counts is None else counts.astype(np.int64))
 
     def _count_together(self, wanted: Sequence[Attrs]) -> None:
         """Count in one pass, and keep, what selection will ask for; as much as memory allows."""
         missing = [attrs for attrs in dict.fromkeys(wanted) if attrs not in self._counts]
         held = sum(counts.nbytes for counts in self._counts.values())
+        bytes_per_cell = compact_type(self._table.records).itemsize
         affordable = []
         for attrs in missing:
-            held += 8 * self.domain.size(attrs)
+            held += bytes_per_cell * self.domain.size(attrs)
             if held > _CACHE_BYTES:
                 break
             affordable.append(attrs)
         if affordable:
             with self._progress.phase("count"):
-                self._counts.update(zip(affordable, self._table.count_many(affordable), strict=True))
+                self._counts |= count_compactly(self._table, affordable)

@@ -208,8 +208,8 @@ def test_unpaid_draws_are_refuted(name):
 class Fixed:
     """A model whose answers are given."""
 
-    def count_many(self, wanted):
-        return [np.array([30.0, 30.0]) for _ in wanted]
+    def count_each(self, wanted):
+        return enumerate(np.array([30.0, 30.0]) for _ in wanted)
 
 
 @pytest.mark.parametrize(
@@ -223,14 +223,15 @@ def test_aims_choice_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sens
     epsilon, unit = 0.5, Unit(relation)
     queries = [Marginal(("a",)), Marginal(("b",))]
     score = WeightedError(Fixed(), weights={("a",): 3.0, ("b",): 3.0}, cell_penalty=1.5)
-    score.prepare(queries)
     declared = float(max(score.sensitivity(unit, query) for query in queries))
     tables = [{"a": [40, 20], "b": [5, 55]}, after]
 
     def loss(share):
         chances = []
         for counts in tables:
-            scores = np.array([score(q, np.array(counts[q.attrs[0]])) for q in queries])
+            places = score.in_turn(queries)
+            found = {at: score(queries[at], np.array(counts[queries[at].attrs[0]])) for at in places}
+            scores = np.array([found[at] for at in range(len(queries))])
             weights = np.exp(epsilon * (scores - scores.max()) / (2 * share * declared))
             chances.append(weights / weights.sum())
         return np.abs(np.log(chances[0] / chances[1])).max()

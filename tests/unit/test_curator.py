@@ -235,3 +235,23 @@ def _ledger():
     from sidelight.privacy.promise import Promise
 
     return MemoryLedger(Promise(Budget(epsilon=1e7, delta=1e-9), Unit("replace"), "toy"))
+
+
+def test_scores_belong_to_their_candidates_in_whatever_order_they_are_computed(toy):
+    class Backwards(CellError):
+        def in_turn(self, candidates):
+            yield from reversed(range(len(candidates)))
+
+    class Zero:
+        def count(self, attrs):
+            return np.zeros(toy.table.domain.project(attrs).shape)
+
+    def chosen(score):
+        curator, _ = toy.curator(rho="1000", noise=SeededNoise(3))
+        return curator.select_cell(toy.workload, score, Rho(Fraction(900)))
+
+    query, cell = chosen(Backwards(Zero()))
+
+    assert (query, cell) == chosen(CellError(Zero()))
+    counts = {attrs: toy.table.count(attrs).reshape(-1) for attrs in toy.workload.supports}
+    assert counts[query.attrs][cell] == max(one.max() for one in counts.values())

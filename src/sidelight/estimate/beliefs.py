@@ -129,16 +129,17 @@ class Beliefs:
         self, model: GraphicalModel, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
     ) -> dict[Attrs, Prospect]:
         """What each candidate may be worth; weights are scaled to at most 1."""
-        expected = model.count_many(candidates)
         largest = max(weights.values())
         found = {}
-        for attrs, counts in zip(candidates, expected, strict=True):
+        # One at a time, in whatever order: the answers to all of them would lie in memory twice.
+        for place, counts in model.count_each(candidates):
+            attrs = candidates[place]
             flat = np.maximum(counts.reshape(-1), 0.0)
             mass = flat + _FLOOR * self.total / flat.size
             profile = Profile.of(mass * self._sampling(attrs))
             # A root: twice the workload behind a marginal does not make its error twice as telling.
             found[attrs] = Prospect(flat, profile, self._precision(attrs), (weights[attrs] / largest) ** 0.5)
-        return found
+        return {attrs: found[attrs] for attrs in candidates}
 
     def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
         evidence = self.held[attrs].evidence

@@ -5,7 +5,7 @@ differential privacy", arXiv:1901.09136. Attributes that no potential touches ar
 independent of the rest; combinations declared impossible have no mass.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -118,12 +118,22 @@ class GraphicalModel:
 
     def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
         """Many marginals at once; work that they have in common is done once."""
+        found = dict(self.count_each(wanted))
+        return [found[place] for place in range(len(found))]
+
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
+        """The same, one at a time in the order of least work, each with its place among those asked for."""
         asked = [tuple(attrs) for attrs in wanted]
         for attrs in asked:
             self.domain.require(attrs)
             if len(set(attrs)) < len(attrs):
                 raise WorkloadError(f"a marginal names an attribute twice: {', '.join(attrs)}.")
         return marginals_of(self._answers, asked, total=self.total)
+
+    def forget(self) -> None:
+        """Free the tables of whole cliques; they are summed anew when something is asked again."""
+        for name in ("_calibrated", "_answers"):
+            self.__dict__.pop(name, None)
 
     def sample(self, records: int, *, seed: int) -> Table:
         """Synthetic records, drawn clique by clique with little more than rounding error."""

@@ -87,6 +87,7 @@ class Calibrator:
         for clique, factors in enumerate(self._factors):
             if factors:
                 self._write_down(clique, factors)
+                self._factors[clique] = []
         return self._beliefs
 
     def run(self, potentials: Sequence[Any]) -> float:
@@ -213,6 +214,7 @@ class Calibrator:
             self._write_down(clique, factors)
         else:
             self._factors[clique] = factors
+            self._beliefs[clique] = None  # of a pass in logarithms; whole cliques are not kept for nothing
         return scale
 
     def _add_together(self, clique: int, potentials: Sequence[Any], messages: Sequence[Any]) -> float:
@@ -302,7 +304,10 @@ class Calibrator:
             parent = tree.parents[clique]
             above = self._tables[parent][self._plans[parent].separators[clique]]
             self._hear(clique, library.ratio(above, sent[clique]))
-            self._tables[clique] = self._read(clique)
+            self._tables[clique] = tables = self._read(clique)
+            # A message near the least of all numbers makes a ratio beyond the greatest.
+            if not math.isfinite(library.total(tables[-1] if tables else self._belief(clique))):
+                return -math.inf
         return scale + math.log(total)
 
     def _settle(self, clique: int, peak: float) -> bool:
@@ -351,7 +356,11 @@ class Calibrator:
                 "the declared constraints exclude every record: no cell keeps any mass. "
                 "Check the impossible combinations against each other, and drop one that is wrong."
             )
-        log_partition = peak + math.log(library.total(library.exp(root - peak)))
+        shifted = root - peak
+        log_partition = peak + math.log(
+            library.total(library.exp(shifted, shifted if shifted.ndim else None))
+        )
+        del shifted
         library.add(root, -log_partition, root)
         for clique in tree.order[1:]:
             below, above = self._edge(clique)

@@ -119,6 +119,9 @@ class MirrorDescent:
         squares = LeastSquares(domain, measurements, total=n, precisions=precisions, library=library)
         begun = _in_inner_order(domain, start)
         base = begun if prior is None else _in_inner_order(domain, prior)
+        for known in (start, prior):
+            if isinstance(known, GraphicalModel):
+                known.forget()  # its potentials are all that counts here, and two models' tables too many
         for attrs, mask in impossible:
             check_table(domain, attrs, np.shape(mask), "constraint")
 
@@ -232,8 +235,8 @@ class _Descent:
             slope = self._slope(x + share * (z.shares - x), z)
             after = self._point((scale * z.theta - step * slope) / (1.0 + weight * (mass + step)))
             needed = self._curvature_between(z, after)
-            if needed > curvature:
-                curvature = max(2.0 * curvature, min(needed, 8.0 * curvature))
+            if not needed <= curvature:  # or is not a number, where potentials went too far
+                curvature = max(2.0 * curvature, min(8.0 * curvature, needed))
                 continue
             curvature *= 0.9
             z, mass, x = after, mass + step, x + share * (after.shares - x)

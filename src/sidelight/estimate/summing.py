@@ -68,4 +68,6 @@ class Projection:
         if not self._dropped:
             return table.reshape(self.shape)
         peak = self._library.finite(self._library.max(table, self._dropped))
-        return self._library.log(self.sum(self._library.exp(table - peak))) + peak.reshape(self.shape)
+        shifted = table - peak
+        summed = self.sum(self._library.exp(shifted, shifted))
+        return self._library.log(summed) + peak.reshape(self.shape)

@@ -15,16 +15,17 @@ uniform model, as the paper says and its code does not; the full closure is filt
 the diagnostic second draw of the code is not made (spec 9.4, J5–J9).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sidelight import _check
 from sidelight.curator import Curator
-from sidelight.data.domain import Domain
+from sidelight.data.compact import count_compactly
+from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.estimate.graphical import GraphicalModel
@@ -84,11 +85,7 @@ class JAM(Mechanism):
         total_cost, _ = rho.split(self.total_share)
         n = curator.total(total_cost)
         closure = list(workload.closure(domain))
-        scale = n / public.records
-        proxies = {
-            tau: np.asarray(scale * counts.reshape(-1), dtype=np.float64)
-            for tau, counts in zip(closure, public.count_many(closure), strict=True)
-        }
+        proxies = _Proxies(public, closure, total=n)
 
         model = GraphicalModel.uniform(domain, total=n)
         surprises = Surprises(domain)
@@ -160,6 +157,23 @@ class JAM(Mechanism):
             counting_bytes=8 * sum(domain.size(tau) for tau in closure),
             notes=("noise is that of the first round; a round that takes a public marginal lowers it",),
         )
+
+
+class _Proxies(Mapping[Attrs, NDArray[np.float64]]):
+    """(n/n̂) q_τ(D̂): the public table's word on each marginal, kept compactly and scaled when asked for."""
+
+    def __init__(self, public: Table, closure: Sequence[Attrs], *, total: float) -> None:
+        self._counts = count_compactly(public, closure)
+        self._scale = total / public.records
+
+    def __getitem__(self, tau: Attrs) -> NDArray[np.float64]:
+        return self._scale * self._counts[tau].reshape(-1).astype(np.float64)
+
+    def __iter__(self) -> Iterator[Attrs]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """JAM's score: a marginal's error less what would be left of it, measured or taken from public data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, Query
-from sidelight.select.score import ManyCountable, Score
+from sidelight.select.score import ManyCountable, Score, answers_in_turn
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class JointError(Score):
         self._proxies = proxies
         self._cell_noise = cell_noise
         self._answers: dict[Attrs, NDArray[np.float64]] = {}
+        """The model's answer to the marginal whose turn it is."""
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: both L1 terms of a public candidate hold q(D), each moves by Δ₁ of the marginal, and
@@ -41,10 +42,10 @@ class JointError(Score):
         # Under add-or-remove n is a noisy output, so the proxy is fixed and each term moves by 1.
         return 2 * query.l1(unit)
 
-    def prepare(self, candidates: Sequence[Query]) -> None:
-        wanted = list(dict.fromkeys(query.attrs for query in candidates))
-        answers = self._model.count_many(wanted)
-        self._answers = {attrs: counts.reshape(-1) for attrs, counts in zip(wanted, answers, strict=True)}
+    def in_turn(self, candidates: Sequence[Query]) -> Iterator[int]:
+        for places, answers in answers_in_turn(self._model, candidates):
+            self._answers = answers
+            yield from places
 
     def __call__(self, query: Query, exact: NDArray[Any]) -> float:
         error = float(np.abs(exact - self._answers[query.attrs]).sum())

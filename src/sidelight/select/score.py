@@ -1,7 +1,7 @@
 """What selection maximises: each score is its formula and its sensitivity, in one class."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -15,9 +15,11 @@ from sidelight.queries.query import Countable, Marginal, Query, answer
 
 
 class ManyCountable(Protocol):
-    """A model that answers many marginals in one pass."""
+    """A model that answers many marginals in one pass, in the order that suits it."""
 
-    def count_many(self, wanted: Sequence[Attrs]) -> list[NDArray[np.float64]]: ...
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterable[tuple[int, NDArray[np.float64]]]:
+        """The place of each marginal among those asked for, and its counts."""
+        ...
 
 
 class Score(ABC):
@@ -35,9 +37,13 @@ class Score(ABC):
     def __call__(self, query: Query, exact: NDArray[Any]) -> float | NDArray[np.float64]:
         """The score, from the query's exact answer as a flat vector."""
 
-    def prepare(self, candidates: Sequence[Query]) -> None:
-        """Compute what all candidates share, such as a model's answers; sees nothing private."""
-        return
+    def in_turn(self, candidates: Sequence[Query]) -> Iterator[int]:
+        """The place of every candidate, once each, in the order in which they are best scored.
+
+        When a place is given, the score has at hand what it needs for that candidate alone, such as a
+        model's answer; so the answers to all of them never lie in memory at once. Sees nothing private.
+        """
+        yield from range(len(candidates))
 
 
 @dataclass(frozen=True)
@@ -80,16 +86,29 @@ class WeightedError(Score):
         self._weights = weights
         self._cell_penalty = cell_penalty
         self._answers: dict[Attrs, NDArray[np.float64]] = {}
+        """The model's answer to the marginal whose turn it is."""
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: the weight is public and scales the one term that moves, by at most Δ₁ of the marginal.
         return Fraction(self._weights[query.attrs]) * query.l1(unit)
 
-    def prepare(self, candidates: Sequence[Query]) -> None:
-        wanted = list(dict.fromkeys(query.attrs for query in candidates))
-        answers = self._model.count_many(wanted)
-        self._answers = {attrs: counts.reshape(-1) for attrs, counts in zip(wanted, answers, strict=True)}
+    def in_turn(self, candidates: Sequence[Query]) -> Iterator[int]:
+        for places, answers in answers_in_turn(self._model, candidates):
+            self._answers = answers
+            yield from places
 
     def __call__(self, query: Query, exact: NDArray[Any]) -> float:
         gap = float(np.abs(exact - self._answers[query.attrs]).sum())
         return self._weights[query.attrs] * (gap - self._cell_penalty * exact.size)
+
+
+def answers_in_turn(
+    model: ManyCountable, candidates: Sequence[Query]
+) -> Iterator[tuple[list[int], dict[Attrs, NDArray[np.float64]]]]:
+    """The places of the candidates on each marginal, with the model's answer to it as a flat vector."""
+    places: dict[Attrs, list[int]] = {}
+    for place, query in enumerate(candidates):
+        places.setdefault(query.attrs, []).append(place)
+    wanted = list(places)
+    for number, counts in model.count_each(wanted):
+        yield places[wanted[number]], {wanted[number]: counts.reshape(-1)}

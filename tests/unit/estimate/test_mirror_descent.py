@@ -4,6 +4,7 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.errors import DataError, InputError, SettingError, TooLargeError, WorkloadError
 from sidelight.estimate.graphical import GraphicalModel
+from sidelight.estimate.inference import Calibrator
 from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.measure.measurement import Measurement
 from sidelight.queries.query import Cell, Fourier, Linear, Marginal, Range
@@ -332,3 +333,21 @@ def test_sets_that_share_a_carrier_only_in_part_can_be_fitted():
     )
 
     assert np.allclose(model.count(("p", "x")), 1000 / 6)
+
+
+@pytest.mark.parametrize("at", [3, 5, 8])
+def test_a_step_that_went_beyond_all_numbers_is_taken_back(at, monkeypatch):
+    measurements = noisy()
+    expected = MirrorDescent().estimate(DOMAIN, measurements, total=1000.0).fit
+    marginals, calls = Calibrator.marginals, []
+
+    def overflowing(self):
+        calls.append(1)
+        found = marginals(self)
+        return [np.full_like(table, np.inf) for table in found] if len(calls) == at else found
+
+    monkeypatch.setattr(Calibrator, "marginals", overflowing)
+    with np.errstate(invalid="ignore"):
+        model = MirrorDescent().estimate(DOMAIN, measurements, total=1000.0)
+
+    assert model.fit.objective == pytest.approx(expected.objective, rel=1e-3)

@@ -75,15 +75,15 @@ def test_the_noise_is_halved_when_a_round_teaches_nothing():
 
 def test_the_score_takes_off_the_noise_that_measuring_would_add():
     class Zero:
-        def count_many(self, wanted):
-            return [np.zeros(3) for _ in wanted]
+        def count_each(self, wanted):
+            return enumerate(np.zeros(3) for _ in wanted)
 
     score = WeightedError(Zero(), weights={("b",): 2.0}, cell_penalty=1.5)
     from sidelight.queries.query import Marginal
 
-    score.prepare([Marginal(("b",))])
+    found = [score(Marginal(("b",)), np.array([4, 5, 6])) for _ in score.in_turn([Marginal(("b",))])]
 
-    assert score(Marginal(("b",)), np.array([4, 5, 6])) == 2.0 * (15 - 4.5)
+    assert found == [2.0 * (15 - 4.5)]
 
 
 def test_candidates_inside_the_model_are_always_allowed_and_others_only_within_the_limit():

@@ -85,8 +85,8 @@ class Fixed:
     def __init__(self, answers):
         self.answers = answers
 
-    def count_many(self, wanted):
-        return [self.answers[attrs] for attrs in wanted]
+    def count_each(self, wanted):
+        return enumerate(self.answers[attrs] for attrs in wanted)
 
 
 def scores_of(counts):
@@ -95,8 +95,8 @@ def scores_of(counts):
     proxies = {("a",): np.array([1.0, 9.0]), ("b",): np.array([9.0, 1.0])}
     score = JointError(model, proxies, cell_noise=1.0)
     candidates = [JointCandidate((attr,), is_public) for attr in "ab" for is_public in (False, True)]
-    score.prepare(candidates)
-    return [score(c, np.array(counts)) for c in candidates], score, candidates
+    found = {place: score(candidates[place], np.array(counts)) for place in score.in_turn(candidates)}
+    return [found[place] for place in range(len(candidates))], score, candidates
 
 
 def law(scores, sensitivity, epsilon=1.0):
@@ -132,9 +132,13 @@ def test_public_data_equal_to_private_data_beats_every_private_twin(toy):
     proxies = {tau: toy.table.count(tau).reshape(-1).astype(float) for tau in closure}
     score = JointError(GraphicalModel.uniform(toy.table.domain, total=600.0), proxies, cell_noise=0.01)
     candidates = [JointCandidate(tau, is_public) for tau in closure for is_public in (False, True)]
-    score.prepare(candidates)
 
-    scores = [score(c, toy.table.count(c.attrs).reshape(-1)) for c in candidates]
+    found = {
+        place: score(candidates[place], toy.table.count(candidates[place].attrs).reshape(-1))
+        for place in score.in_turn(candidates)
+    }
+
+    scores = [found[place] for place in range(len(candidates))]
 
     assert all(public > private for private, public in zip(scores[::2], scores[1::2], strict=True))
 
