@@ -126,7 +126,7 @@ def test_barak_keeps_to_it_in_both_fits(fit):
 def test_a_prior_fitted_without_the_declaration_does_not_undo_it():
     plain = Domain.of(DOMAIN.sizes)
     potentials = {("a", "b"): np.array([[0.0, 0.0, 5.0], [0.0, 0.0, 0.0]])}
-    prior = Prior(GraphicalModel(plain, 1.0, potentials), dict.fromkeys(plain.attrs, 100.0), 100.0, 1.0)
+    prior = Prior(GraphicalModel(plain, 1.0, potentials), dict.fromkeys(plain.attrs, 100.0), 100.0, {})
 
     assert_possible(made(Aperture(max_rounds=3), public=prior))
 

@@ -174,7 +174,7 @@ def test_a_repeat_is_compared_with_what_was_believed_before_the_first():
 
 def test_a_marginal_with_an_attribute_that_no_public_record_tells_of_is_trusted_less():
     domain = Domain.of({"a": 2, "b": 2})
-    prior = Prior(GraphicalModel.uniform(domain, total=1.0), {"a": 500.0, "b": 0.0}, 500.0, 1.0)
+    prior = Prior(GraphicalModel.uniform(domain, total=1.0), {"a": 500.0, "b": 0.0}, 500.0, {"a": 1.0})
     beliefs = Beliefs(prior, 1000.0, least_doubt=0.01)
 
     assert beliefs._sampling(("a",)) == pytest.approx(3.0)
