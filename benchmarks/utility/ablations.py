@@ -113,11 +113,13 @@ def table() -> None:
     """Errors as means over seeds, with the standard error."""
     lines = read(PATH)
     named: Callable[[str, float], str] = lambda data, epsilon: f"{data} @ {epsilon:g}"  # noqa: E731
-    print("| without | " + " | ".join(named(*cell) for cell in CELLS) + " |")
-    print("|---" * (1 + len(CELLS)) + "|")
+    found = {(line["data"], float(line["epsilon"])) for line in lines}
+    shown_cells = [cell for cell in CELLS if cell in found]
+    print("| without | " + " | ".join(named(*cell) for cell in shown_cells) + " |")
+    print("|---" * (1 + len(shown_cells)) + "|")
     for variant in VARIANTS:
         shown = []
-        for data, epsilon in CELLS:
+        for data, epsilon in shown_cells:
             key = {"variant": variant, "data": data, "epsilon": str(epsilon)}
             errors = [float(x["error"]) for x in lines if all(x[k] == v for k, v in key.items())]
             mean, spread = mean_and_error(errors) if errors else (float("nan"), 0.0)

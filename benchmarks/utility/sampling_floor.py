@@ -1,6 +1,7 @@
 """How low an error can get without knowing the private records themselves.
 
     python benchmarks/utility/sampling_floor.py
+    python benchmarks/utility/sampling_floor.py --data titanic     that pair alone; the other results stay
 
 The private table is itself a sample of n records: a model that knew its population would still miss each
 count by the deviation of a Poisson variable, E|X − λ| = 2 λ^(⌊λ⌋+1) e^(−λ) / ⌊λ⌋!. Summed over the cells of
@@ -8,6 +9,7 @@ all 3-way marginals, with λ by APERTURE's model at ε = 10, this is a floor for
 were measured directly. Writes ``benchmarks/results/sampling_floor.json``.
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -28,8 +30,13 @@ PAIRS = ("adult025", "titanic", "salary", "fire", "taxi")
 
 
 def main() -> None:
-    found = {name: round(floor(name), 4) for name in PAIRS}
-    (RESULTS / "sampling_floor.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", default=list(PAIRS), choices=PAIRS)
+    path = RESULTS / "sampling_floor.json"
+    found: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for name in parser.parse_args().data:
+        found[name] = round(floor(name), 4)
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))
 
 
