@@ -85,7 +85,9 @@ class SecondChoice(Curator):
     def select(self, candidates, score, cost, *, method="exponential"):
         chosen = super().select(candidates, score, cost, method=method)
         paid = next(event for event in self.events if isinstance(event, Exponential))
-        scores = np.array([score(query, self._exact(query)) for query in candidates], dtype=np.float64)
+        scores = np.zeros(len(candidates))
+        for place in score.in_turn(candidates):
+            scores[place] = score(candidates[place], self._exact(candidates[place]))
         self.gap = abs(scores[candidates.index(chosen)] - scores[exponential(self._noise, scores, paid)])
         return chosen
 
