@@ -38,10 +38,8 @@ def fit(
     save_prior(prior, known, out)
     marginals = [list(attrs) for attrs in prior.sets if len(attrs) > 1]
     if as_json:
-        smoothing = dict(prior.alpha)
-        tell_json(
-            {"out": str(out), "records": prior.records, "alpha": smoothing, "marginals": marginals},
-        )
+        alpha = dict(prior.alpha)
+        tell_json({"out": str(out), "records": prior.records, "alpha": alpha, "marginals": marginals})
     else:
         talk(f"wrote {out}: {len(marginals)} marginals of {prior.records:,.0f} public records.")
         talk(f"next: sidelight release PRIVATE.csv --schema {schema} --public {out} --mechanism aperture …")

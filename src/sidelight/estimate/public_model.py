@@ -206,12 +206,11 @@ def _stray(
         return 1.0
     shares = [half.shares(asked) for half in halves]
     ratios = []
-    for half, there in zip(halves, reversed(shares), strict=True):
+    for half, unseen in zip(halves, reversed(shares), strict=True):
         model = most_likely(half.domain, smoothed(half, chosen, alpha=alpha), steps=100)
-        for answer, a, b in zip(model.count_many(asked), *shares, strict=True):
-            unseen = b if there is shares[1] else a
+        for answer, new, a, b in zip(model.count_many(asked), unseen, *shares, strict=True):
             raw = float(((a - b) ** 2).sum())
-            ratios.append(float(((answer - unseen) ** 2).sum()) / raw if raw > 0 else 1.0)
+            ratios.append(float(((answer - new) ** 2).sum()) / raw if raw > 0 else 1.0)
     return max(_LEAST_STRAY, 2 * float(np.median(ratios)) - 1)
 
 
