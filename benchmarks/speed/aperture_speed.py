@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "utility"))
 
 import numpy as np
-from jam_grid import DELTA, _Answers, load
+from jam_grid import DELTA, Answers
+from pairs import load
 
 from experiment import RESULTS, curator_of, machine, mean_and_error
 from sidelight.data.table import Table
@@ -76,9 +77,7 @@ def in_turn(seeds: int) -> dict[str, Any]:
             began = time.process_time()
             release = recipe.run(curator, workload, public=given)
             found[name]["seconds"].append(round(time.process_time() - began, 1))
-            error = workload_error(
-                private, _Answers(release.model, workload), workload, total=private.records
-            )
+            error = workload_error(private, Answers(release.model, workload), workload, total=private.records)
             found[name]["errors"].append(round(error, 5))
     return {
         name: {"mean_seconds": round(mean_and_error(runs["seconds"])[0], 1), **runs}

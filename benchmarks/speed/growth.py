@@ -25,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "utility"))
 
 import numpy as np
-import scipy.special  # noqa: F401  # runs load it on first use; libraries are no part of what a run takes
-from jam_grid import DELTA, load
+import scipy.optimize  # noqa: F401  # runs load it on first use; libraries are no part of what a run takes
+from jam_grid import DELTA
+from pairs import load
 
 from experiment import RESULTS, curator_of
 from plot import line_plot

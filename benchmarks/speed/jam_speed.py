@@ -22,7 +22,8 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "utility"))
 
-from jam_grid import DELTA, load
+from jam_grid import DELTA
+from pairs import load
 
 from experiment import RESULTS, curator_of, machine, mean_and_error
 from sidelight.estimate.mirror_descent import MirrorDescent

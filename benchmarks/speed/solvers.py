@@ -29,7 +29,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / part) for part in (".", "utility")]
 
 import numpy as np  # noqa: E402  # after the number of threads is set
-from jam_grid import load  # noqa: E402
+from pairs import load  # noqa: E402
 
 from experiment import RESULTS, curator_of, machine  # noqa: E402
 from sidelight.data.domain import Domain  # noqa: E402

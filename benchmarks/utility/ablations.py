@@ -19,7 +19,8 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from jam_grid import DELTA, _Answers, load
+from jam_grid import DELTA, Answers
+from pairs import load
 
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
@@ -85,7 +86,7 @@ def measure(variant: str, data: str, epsilon: float, seed: int) -> dict[str, flo
     prior = None if variant == "no public data" else _prior(fitted, data)
     with _without(PRIVATE.get(variant, {})):
         release = _recipe(variant).run(curator, workload, public=prior)
-    answers = _Answers(release.model, workload)
+    answers = Answers(release.model, workload)
     return {"error": workload_error(private, answers, workload, total=private.records)}
 
 

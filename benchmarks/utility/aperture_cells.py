@@ -2,7 +2,6 @@
 
     python benchmarks/utility/aperture_cells.py                                  a handful of cells, seed 0
     python benchmarks/utility/aperture_cells.py --data adult025 fire --epsilons 0.1 1 10 --seeds 2
-    python benchmarks/utility/aperture_cells.py --truncate age --data adult025   public: the younger 60% only
 
 A cell that is in the results already is never repeated; a public model is fitted once a run of the script.
 Compare with jam_grid.py, which has the rivals under the same limit.
@@ -19,12 +18,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np
-from jam_grid import DATA, DELTA, _Answers, load
+from jam_grid import DELTA, Answers
+from pairs import PAIRS, load
 
 from experiment import RESULTS, curator_of
 from resumable import run_cells
-from sidelight.data.table import Table
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.public_model import Prior
 from sidelight.evaluation.marginals import workload_error
@@ -40,11 +38,10 @@ HANDFUL = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", choices=list(DATA))
+    parser.add_argument("--data", nargs="+", choices=list(PAIRS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=[1.0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--limit", type=float, default=5.0, help="model size limit in MB")
-    parser.add_argument("--truncate", default="", help="an attribute whose upper 40%% the public table lacks")
     parser.add_argument("--no-public", action="store_true", help="start from independence")
     asked = parser.parse_args()
 
@@ -56,9 +53,7 @@ def cells(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     pairs = HANDFUL if asked.data is None else [(name, eps) for name in asked.data for eps in asked.epsilons]
     for seed in range(asked.seeds):
         for name, epsilon in pairs:
-            public = (
-                "none" if asked.no_public else f"without high {asked.truncate}" if asked.truncate else "all"
-            )
+            public = "none" if asked.no_public else "all"
             yield {"data": name, "public": public, "limit_mb": asked.limit, "epsilon": epsilon, "seed": seed}
 
 
@@ -74,9 +69,9 @@ def measure(data: str, public: str, limit_mb: float, epsilon: float, seed: int) 
     seconds = time.process_time() - began
     before = GraphicalModel(private.domain, n, {} if prior is None else prior.model.potentials)
     return {
-        "error": workload_error(private, _Answers(release.model, workload), workload, total=n),
+        "error": workload_error(private, Answers(release.model, workload), workload, total=n),
         "sampled_error": workload_error(private, release.model.sample(n, seed=seed), workload, total=n),
-        "public_model_error": workload_error(private, _Answers(before, workload), workload, total=n),
+        "public_model_error": workload_error(private, Answers(before, workload), workload, total=n),
         "rounds": release.card["aperture"]["rounds"],
         "stray": 1.0 if prior is None else prior.stray,
         "fit_cpu_seconds": fit_seconds,
@@ -94,10 +89,6 @@ def _prior(data: str, public: str, limit_mb: float) -> tuple[Prior | None, float
     if public == "none":
         return None, 0.0
     private, table = load(data)
-    if public.startswith("without high "):
-        place = table.domain.attrs.index(public.removeprefix("without high "))
-        codes = table.codes()
-        table = Table.of_codes(table.domain, codes[codes[:, place] <= np.quantile(codes[:, place], 0.6)])
     closure = Workload.marginals(private.domain, degree=3).closure(private.domain)
     began = time.process_time()
     prior = _recipe(limit_mb).prior(table, private.domain, closure)

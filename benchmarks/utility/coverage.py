@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from jam_grid import load
+from pairs import load
 
 from experiment import RESULTS, curator_of
 from resumable import read, run_cells

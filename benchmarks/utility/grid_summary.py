@@ -1,12 +1,14 @@
 """The grid as tables and pictures: APERTURE beside its rivals, from jam_grid.csv and aperture_cells.csv.
 
-    python benchmarks/utility/grid_summary.py
+    python benchmarks/utility/grid_summary.py             JAM's eight pairs: the grid of 48 cells
+    python benchmarks/utility/grid_summary.py --others    pairs that no constant was chosen on
 
 Prints one line for each private/public pair and ε: mean errors over seeds, and the ratio of APERTURE's to
 the best rival's. Rivals are AIM and JAM under APERTURE's size limit (and at 80 MB, where that was run),
 PMW-Pub, the raw public table and APERTURE's own public model. Draws one figure for each pair.
 """
 
+import argparse
 import math
 import sys
 from collections.abc import Mapping
@@ -15,7 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from jam_grid import DATA, EPSILONS
+from jam_grid import EPSILONS
+from pairs import JAM, OTHERS, private_name
 
 from experiment import RESULTS, mean_and_error
 from plot import line_plot
@@ -29,12 +32,16 @@ Found = tuple[float, float, int]
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--others", action="store_true", help="the pairs that are not JAM's")
+    others = parser.parse_args().others
     grid = read(RESULTS / "jam_grid.csv")
     ours = [line for line in read(RESULTS / "aperture_cells.csv") if line["public"] == "all"]
     lines: list[dict[str, str]] = []
     ratios: list[float] = []
-    for data in DATA:
+    for data in OTHERS if others else JAM:
         found = {epsilon: _cell(grid, ours, data, epsilon) for epsilon in EPSILONS}
+        found = {epsilon: cell for epsilon, cell in found.items() if not others or cell["APERTURE"]}
         for epsilon, cell in found.items():
             line = {"data": data, "ε": f"{epsilon:g}"} | {name: _shown(one) for name, one in cell.items()}
             rivals = {name: one for name, one in cell.items() if name not in OURS and one is not None}
@@ -45,7 +52,8 @@ def main() -> None:
                 line |= {"best rival": best, "ratio": f"{ratios[-1]:.2f}"}
                 line["above the bar"] = _verdict(aperture, rivals[best])
             lines.append(line)
-        _draw(data, found)
+        if not others:
+            _draw(data, found)
     _print(lines)
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
@@ -59,7 +67,7 @@ OURS = ("APERTURE", "sampled")
 def _cell(
     grid: list[dict[str, str]], ours: list[dict[str, str]], data: str, epsilon: float
 ) -> dict[str, Found | None]:
-    alone = "adult" if data.startswith("adult") else data
+    alone = private_name(data)
     cell = {"epsilon": epsilon, "data": data}
     return {
         "raw": _of(grid, "error", data=data, mechanism="public"),

@@ -9,7 +9,6 @@ A cell that is in the results already is never repeated. Workload error is JAM's
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -19,10 +18,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from pairs import JAM as JAM_PAIRS
+from pairs import PAIRS, load, private_name, with_private
 
-from experiment import RESULTS, curator_of, data_folder
+from experiment import RESULTS, curator_of
 from resumable import run_cells
-from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.evaluation.marginals import workload_error
@@ -33,28 +33,10 @@ from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload
 
-DATA = {
-    **{f"adult{share}": ("jam_adult", f"pub{share}") for share in ("025", "050", "075", "100")},
-    **{name: (f"jam_{name}", "pub") for name in ("titanic", "salary", "fire", "taxi")},
-}
 EPSILONS = (0.03, 0.1, 0.31, 1.0, 3.16, 10.0)
 DELTA = 1e-9
 PMW_ROUNDS = (100, 50, 20, 10, 5, 2, 1)
 """The most of these that the budget bears."""
-
-
-def load(name: str) -> tuple[Table, Table]:
-    """Private and public table of one of JAM's splits."""
-    import pyarrow.parquet as pq
-
-    stem, public = DATA[name]
-    sizes = json.loads((data_folder() / f"{stem}.domain.json").read_text(encoding="utf-8"))
-    tables = []
-    for part in ("priv", public):
-        found = pq.read_table(data_folder() / f"{stem}.{part}.parquet")
-        codes = [found[attr].to_numpy() for attr in sizes]
-        tables.append(Table.of_codes(Domain.of(sizes), np.stack(codes, axis=1)))
-    return tables[0], tables[1]
 
 
 def mechanism_of(label: str, limit: float) -> Mechanism:
@@ -66,7 +48,7 @@ def mechanism_of(label: str, limit: float) -> Mechanism:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
+    parser.add_argument("--data", nargs="+", default=list(JAM_PAIRS), choices=list(PAIRS))
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--mechanisms", nargs="+", default=["aim", "jam", "public"])
     parser.add_argument("--seeds", type=int, default=1)
@@ -84,7 +66,7 @@ def cells(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 # The raw public table knows no ε, no seed and no limit; AIM sees no public data.
                 is_public = label == "public"
                 limit = 0.0 if label in ("public", "pmw-pub") else asked.limit
-                shown = "adult" if label == "aim" and name.startswith("adult") else name
+                shown = private_name(name) if label == "aim" else name
                 for epsilon in [0.0] if is_public else asked.epsilons:
                     yield {
                         "data": shown, "mechanism": label, "limit_mb": limit, "epsilon": epsilon,
@@ -94,7 +76,7 @@ def cells(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def measure(data: str, mechanism: str, limit_mb: float, epsilon: float, seed: int) -> dict[str, float]:
     """One cell: errors of the model and of sampled records, and the seconds of the run alone."""
-    private, public = load("adult025" if data == "adult" else data)
+    private, public = load(with_private(data))
     workload = Workload.marginals(private.domain, degree=3)
     n = private.records
     if mechanism == "public":
@@ -117,7 +99,7 @@ def measure(data: str, mechanism: str, limit_mb: float, epsilon: float, seed: in
             if label == labels[-1]:
                 raise
     seconds = time.perf_counter() - began
-    model = _Answers(release.model, workload)
+    model = Answers(release.model, workload)
     return {
         "error": workload_error(private, model, workload, total=n),
         "sampled_error": workload_error(private, release.model.sample(n, seed=seed), workload, total=n),
@@ -133,7 +115,7 @@ class _Scaled:
         return self._table.count(attrs) * self._factor
 
 
-class _Answers:
+class Answers:
     """A model's answers to a workload, all asked in one pass."""
 
     def __init__(self, model: object, workload: Workload) -> None:

@@ -18,8 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from jam_grid import DELTA, load
+from jam_grid import DELTA
 from numpy.typing import NDArray
+from pairs import load
 
 from experiment import RESULTS, curator_of
 from sidelight.mechanisms.aperture import Aperture

@@ -1,6 +1,7 @@
 """APERTURE withstands attacks; with half the sensitivity, or an unpaid second look, it does not."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,8 +111,9 @@ def test_selection_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sensit
     """Exact chances of the exponential mechanism, where one score rises as far as another falls."""
     epsilon, unit = 0.5, Unit("replace")
     expected = np.array([30.0, 30.0])
-    prospect = Prospect(expected, Profile.of(expected), 0.0, 1.0)
-    score = ExpectedImprovement({("a",): prospect, ("b",): prospect}, stddev=1e-3, total=60.0)
+    prospect = Prospect(Profile.of(expected), 0.0, 1.0)
+    model = SimpleNamespace(count_each=lambda wanted: [(place, expected) for place in range(len(wanted))])
+    score = ExpectedImprovement(model, lambda attrs, counts: prospect, stddev=1e-3, total=60.0)
     # A record goes from (1, 0) to (0, 1): it makes the error of a larger, and that of b smaller.
     tables = [
         {("a",): np.array([40, 20]), ("b",): np.array([5, 55])},
@@ -121,7 +123,11 @@ def test_selection_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sensit
     def loss(share):
         chances = []
         for counts in tables:
-            scores = np.array([score(Marginal(attrs), exact) for attrs, exact in counts.items()])
+            queries = [Marginal(attrs) for attrs in counts]
+            found = {
+                place: score(queries[place], counts[queries[place].attrs]) for place in score.in_turn(queries)
+            }
+            scores = np.array([found[place] for place in range(len(queries))])
             sensitivity = float(score.sensitivity(unit, Marginal(("a",)))) * share
             weights = np.exp(epsilon * (scores - scores.max()) / (2 * sensitivity))
             chances.append(weights / weights.sum())

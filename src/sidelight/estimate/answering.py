@@ -11,12 +11,14 @@ and both are kept for the next question, in little more memory than the model it
 centre in the middle, the three attributes of a three-way marginal come from different branches,
 so nearly all messages carry one attribute and serve the whole workload. Products with sums are
 matrix products. Where a product on the way is large, it is made slice by slice, along an attribute
-of the centre: slices stay in the processor's cache, and the product never lies in memory whole.
+of the centre: slices stay in the processor's cache, and the product never lies in memory whole. Nor does a
+message that would be larger than the model: it is made for one value at a time of an attribute that it is
+given, and dropped.
 """
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +39,9 @@ class Named(NamedTuple):
     values: Array
 
 
+At = tuple[tuple[int, int], ...]
+"""Attributes, by their place in the domain, each with the one value of it that is looked at."""
+
 _PIECE = (1 << 17, 1 << 19)
 """Cells of a product, and of what it is made from, above which it is made slice by slice: a quarter of the
 model's, but never fewer than the first, where slices cost more than they save, nor more than the second,
@@ -45,6 +50,8 @@ _FEWEST_KEPT = 1 << 18
 """Cells that may be kept for later questions."""
 _MOST_KEPT = 1.5
 """The same as a multiple of the model's, where that is more."""
+_MOST_MESSAGE = 1.0
+"""Cells of a message, likewise, above which it is made slice by slice for each question, and not kept."""
 
 
 class Answers:
@@ -63,6 +70,7 @@ class Answers:
         """The sums of each clique that are kept, with their sizes."""
         self._kept_cells = 0
         self._piece = min(_PIECE[1], max(_PIECE[0], tree.cells // 4))
+        self._most_message = max(_FEWEST_KEPT, int(_MOST_MESSAGE * tree.cells))
         self._most_kept_cells = max(_FEWEST_KEPT, int(_MOST_KEPT * tree.cells))
 
     def marginal(self, attrs: Attrs) -> Array:
@@ -105,40 +113,61 @@ class Answers:
         sums[wanted] = found.values.size
         return found
 
-    def _message(self, branch: Branch) -> Named:
+    def _message(self, branch: Branch, at: At = ()) -> Named:
         """M(about | separator), from the far clique of the branch to the near one."""
-        if branch in self._kept:
-            return self._recall(branch)
         separator = self._routes.separator(branch)
-        axes, joint = self._gather(branch.far, branch.about | separator, without=branch.near)
-        given, below = self._sum(branch.near, separator)
+        here = tuple((axis, value) for axis, value in at if separator >> axis & 1)
+        if branch in self._kept:
+            return _slice(self._recall(branch), here)
+        if here and not self._is_large(branch):
+            return _slice(self._message(branch), here)
+        axes, joint = self._gather(branch.far, branch.about | separator, without=branch.near, at=here)
+        given, below = _slice(self._sum(branch.near, separator), here)
         upside = np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
         # A table that was put together here is nobody else's, and can be divided in its place.
         is_own = branch.about & ~self._routes.cliques[branch.far]
         conditional = np.multiply(joint, _spread(upside, given, axes), out=joint if is_own else None)
-        return self._keep(branch, Named(axes, conditional))
+        return Named(axes, conditional) if here else self._keep(branch, Named(axes, conditional))
 
-    def _gather(self, centre: int, wanted: int, *, without: int = -1) -> Named:
-        """Σ P_centre Π M over all that is not wanted."""
+    def _is_large(self, branch: Branch) -> bool:
+        """Whether a message, which is not at hand, would take more memory than it is worth."""
+        whole = self._routes.separator(branch) | branch.about
+        return branch not in self._kept and self._routes.size(whole) > self._most_message
+
+    def _gather(self, centre: int, wanted: int, *, without: int = -1, at: At = ()) -> Named:
+        """Σ P_centre Π M over all that is not wanted, at single values of some attributes."""
         plan = self._routes.plan(centre, wanted, without=without)
-        table = self._sum(centre, plan.shared)
+        table = _slice(self._sum(centre, plan.shared), at)
         done: tuple[Branch, ...] = ()
         for number, (branch, keep) in enumerate(plan.steps):
             after = (plan.shared | sum(b.about for b in done) | branch.about) & keep
             is_large = max(table.values.size, self._routes.size(after)) > self._piece
-            if is_large or number == len(plan.steps) - 1:
+            if is_large or number == len(plan.steps) - 1 or self._is_large(branch):
                 # What is left of the chain, in one go: nothing on the way is worth its memory.
-                rest = plan.steps[number:]
-                return multiply_in(
-                    table, [self._message(b) for b, _ in rest], [k for _, k in rest], self._piece
-                )
+                return self._finish(table, plan.steps[number:], at)
             done = (*done, branch)
             key = (centre, done, keep & self._routes.cliques[centre])
             if key in self._kept:
-                table = self._recall(key)
+                table = _slice(self._recall(key), at)
             else:
-                table = self._keep(key, multiply_in(table, [self._message(branch)], [keep], self._piece))
+                table = multiply_in(table, [self._message(branch, at)], [keep], self._piece)
+                table = table if at else self._keep(key, table)
         return table
+
+    def _finish(self, table: Named, steps: Sequence[tuple[Branch, int]], at: At) -> Named:
+        """Σ table · Π M for the rest of a plan; slice by slice where a message is too large to be made."""
+        keeps = [keep for _, keep in steps]
+        large = [self._routes.separator(branch) for branch, _ in steps if self._is_large(branch)]
+        # Slices of slices would make what lies beyond again and again.
+        sizes = {} if at else dict(zip(table.axes, table.values.shape, strict=True))
+        given = [axis for axis in sizes if sizes[axis] > 1 and any(s >> axis & 1 for s in large)]
+        if not given:
+            return multiply_in(table, [self._message(b, at) for b, _ in steps], keeps, self._piece)
+        along = max(given, key=lambda axis: (sum(s >> axis & 1 for s in large), sizes[axis]))
+        parts = (
+            self._finish(_at(table, along, value), steps, ((along, value),)) for value in range(sizes[along])
+        )
+        return _joined(parts, along, sizes[along], is_kept=bool(keeps[-1] >> along & 1))
 
     def _recall(self, key: Any) -> Named:
         """What was kept, now the last to be dropped."""
@@ -186,17 +215,23 @@ def multiply_in(table: Named, messages: Sequence[Named], keeps: Sequence[int], m
         for message, keep in zip(messages, keeps, strict=True):
             table = contract(table, message, keep)
         return table
-    where = table.axes.index(along)
-    is_kept = keeps[-1] >> along & 1
+    number = table.values.shape[table.axes.index(along)]
+    parts = (
+        multiply_in(_at(table, along, value), [_at(m, along, value) for m in messages], keeps, most)
+        for value in range(number)
+    )
+    return _joined(parts, along, number, is_kept=bool(keeps[-1] >> along & 1))
+
+
+def _joined(parts: Iterable[Named], along: int, number: int, *, is_kept: bool) -> Named:
+    """One table of the slices along an attribute: side by side where it is kept, else added up."""
     whole: Array | None = None
     axes: tuple[int, ...] = ()
-    for value in range(table.values.shape[where]):
-        axes, part = multiply_in(
-            _at(table, along, value), [_at(m, along, value) for m in messages], keeps, most
-        )
+    for value, piece in enumerate(parts):
+        axes, part = piece
         if is_kept:
             if whole is None:
-                whole = np.empty((table.values.shape[where], *part.shape))
+                whole = np.empty((number, *part.shape))
             whole[value] = part
         elif whole is None:
             whole = part
@@ -228,6 +263,13 @@ def _slicing(table: Named, messages: Sequence[Named], keeps: Sequence[int], most
 
     best = min((axis for axis in table.axes if sizes[axis] > 1), key=extra, default=None)
     return None if best is None or extra(best)[0] > work / 2 else best
+
+
+def _slice(table: Named, at: At) -> Named:
+    """The table at these values."""
+    for axis, value in at:
+        table = _at(table, axis, value)
+    return table
 
 
 def _at(table: Named, axis: int, value: int) -> Named:

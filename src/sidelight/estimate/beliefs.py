@@ -128,18 +128,20 @@ class Beliefs:
     def prospects(
         self, model: GraphicalModel, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
     ) -> dict[Attrs, Prospect]:
-        """What each candidate may be worth; weights are scaled to at most 1."""
-        largest = max(weights.values())
-        found = {}
-        # One at a time, in whatever order: the answers to all of them would lie in memory twice.
-        for place, counts in model.count_each(candidates):
-            attrs = candidates[place]
-            flat = np.maximum(counts.reshape(-1), 0.0)
-            mass = flat + _FLOOR * self.total / flat.size
-            profile = Profile.of(mass * self._sampling(attrs))
-            # A root: twice the workload behind a marginal does not make its error twice as telling.
-            found[attrs] = Prospect(flat, profile, self._precision(attrs), (weights[attrs] / largest) ** 0.5)
+        """What each candidate may be worth, by weights of at most 1."""
+        # One at a time, in whatever order: the answers to all of them may be larger than the model.
+        found = {
+            candidates[place]: self.prospect(candidates[place], counts, weights=weights)
+            for place, counts in model.count_each(candidates)
+        }
         return {attrs: found[attrs] for attrs in candidates}
+
+    def prospect(self, attrs: Attrs, counts: Array, *, weights: Mapping[Attrs, float]) -> Prospect:
+        """The same for one of them, from the model's answer to it."""
+        mass = np.maximum(counts.reshape(-1), 0.0) + _FLOOR * self.total / counts.size
+        profile = Profile.of(mass * self._sampling(attrs))
+        # A root: twice the workload behind a marginal does not make its error twice as telling.
+        return Prospect(profile, self._precision(attrs), weights[attrs] ** 0.5)
 
     def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
         evidence = self.held[attrs].evidence

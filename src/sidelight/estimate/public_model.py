@@ -114,7 +114,7 @@ class PublicModel:
         domain, most = first.domain, self.max_model_mb * 2**20 / BYTES_PER_CELL
         wanted = [attrs for attrs in weights if len(attrs) > 1 and domain.size(attrs) <= most]
         halves = (first, second)
-        shares = [dict(zip(wanted, half.shares(wanted), strict=True)) for half in halves]
+        shares = [half.kept_shares(wanted) for half in halves]
         noise = {attrs: float(np.abs(shares[0][attrs] - shares[1][attrs]).sum()) for attrs in wanted}
         gains = dict.fromkeys(wanted, math.inf)
         ones = list(chosen)
@@ -124,15 +124,21 @@ class PublicModel:
         while len(chosen) - len(ones) < self.max_marginals:
             oracle = SizeOracle(domain, chosen)
             hopeful = [attrs for attrs in gains if gains[attrs] > 0 and not _inside(attrs, chosen)]
+            for kept in shares:
+                kept.keep(hopeful)  # what once had nothing to gain is not looked at again
             sizes = dict(zip(hopeful, oracle.cells_with_each(hopeful), strict=True))
             allowed = sorted((a for a in hopeful if sizes[a] <= most), key=lambda a: -gains[a])
             look = allowed if gains and math.inf in gains.values() else allowed[:_LOOK_AT]
             if not look:
                 break
-            # Each model is judged by the half that it has not seen.
-            for attrs, here, there in zip(look, *(model.count_many(look) for model in models), strict=True):
-                error = np.abs(here - shares[1][attrs]).sum() + np.abs(there - shares[0][attrs]).sum()
-                gains[attrs] = weights[attrs] * (float(error) / 2 - noise[attrs])
+            errors = np.zeros(len(look))
+            for model, unseen in zip(models, reversed(shares), strict=True):
+                # Each model is judged by the half that it has not seen, one marginal at a time.
+                for place, answer in model.count_each(look):
+                    errors[place] += np.abs(answer - unseen[look[place]]).sum()
+                model.forget()
+            for attrs, error in zip(look, errors.tolist(), strict=True):
+                gains[attrs] = weights[attrs] * (error / 2 - noise[attrs])
             added = self._apart(domain, chosen, sorted(look, key=lambda a: -gains[a]), gains, most)
             chosen = chosen + added
             if added:
@@ -204,13 +210,14 @@ def _stray(
     asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
     if not asked:
         return 1.0
-    shares = [half.shares(asked) for half in halves]
+    first, second = shares = [half.kept_shares(asked) for half in halves]
     ratios = []
     for half, unseen in zip(halves, reversed(shares), strict=True):
         model = most_likely(half.domain, smoothed(half, chosen, alpha=alpha), steps=100)
-        for answer, new, a, b in zip(model.count_many(asked), unseen, *shares, strict=True):
-            raw = float(((a - b) ** 2).sum())
-            ratios.append(float(((answer - new) ** 2).sum()) / raw if raw > 0 else 1.0)
+        for place, answer in model.count_each(asked):
+            attrs = asked[place]
+            raw = float(((first[attrs] - second[attrs]) ** 2).sum())
+            ratios.append(float(((answer - unseen[attrs]) ** 2).sum()) / raw if raw > 0 else 1.0)
     return max(_LEAST_STRAY, 2 * float(np.median(ratios)) - 1)
 
 

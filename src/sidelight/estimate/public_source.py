@@ -4,13 +4,14 @@ A public table may lack attributes of the private one, may be an earlier release
 weight a record. Several tables count together, each with a weight of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sidelight.data.compact import count_compactly
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SchemaError
@@ -117,16 +118,21 @@ class PublicRecords:
 
     def shares(self, wanted: Sequence[Attrs]) -> list[Array]:
         """The mixture on each attribute set, summing to 1."""
-        mixed = [np.zeros(self.domain.project(attrs).shape) for attrs in wanted]
-        weight = np.zeros(len(wanted))
+        found = self._counted(wanted, _count)
+        return [found[attrs] for attrs in wanted]
+
+    def kept_shares(self, wanted: Sequence[Attrs]) -> "KeptShares":
+        """The same for many attribute sets, kept in little memory and made when asked for."""
+        return self._counted(wanted, _count_compactly)
+
+    def _counted(self, wanted: Sequence[Attrs], count: "_Counting") -> "KeptShares":
+        sets = list(dict.fromkeys(wanted))
+        held = []
         for k, source in enumerate(self.sources):
-            held = [i for i, attrs in enumerate(wanted) if k in self._holders(attrs)]
-            if not held or not self.weights[k]:
-                continue
-            for i, counts in zip(held, source.count_many([wanted[i] for i in held]), strict=True):
-                mixed[i] += counts * (self.weights[k] / float(counts.sum()))
-                weight[i] += self.weights[k]
-        return [table / whole for table, whole in zip(mixed, weight, strict=True)]
+            some = [attrs for attrs in sets if k in self._holders(attrs)]
+            if some and self.weights[k]:
+                held.append((self.weights[k], count(source, some)))
+        return KeptShares(sets, held)
 
     def halves(self, *, seed: int) -> "tuple[PublicRecords, PublicRecords] | None":
         """Two random halves of every source; None where there are too few records to have two."""
@@ -148,6 +154,39 @@ class PublicRecords:
         ]
 
 
+_Counted = dict[Attrs, Any]
+_Counting = Callable[[PublicSource, Sequence[Attrs]], _Counted]
+
+
+class KeptShares(Mapping[Attrs, Array]):
+    """Shares on many attribute sets, kept as the counts that they come from."""
+
+    def __init__(self, wanted: Iterable[Attrs], held: Sequence[tuple[float, _Counted]]) -> None:
+        """Every source that counts: its weight, and its counts."""
+        self._wanted = list(wanted)
+        self._held = held
+
+    def __getitem__(self, attrs: Attrs) -> Array:
+        parts = [(weight, counted[attrs]) for weight, counted in self._held if attrs in counted]
+        mixed = sum(counts * (weight / float(counts.sum())) for weight, counts in parts)
+        # In one order of memory, however it was counted: sums over it round alike.
+        return np.asarray(mixed / sum(weight for weight, _ in parts), dtype=np.float64, order="C")
+
+    def keep(self, wanted: Iterable[Attrs]) -> None:
+        """Drop all others, which nobody will ask for any more."""
+        left = set(wanted)
+        self._wanted = [attrs for attrs in self._wanted if attrs in left]
+        for _, counted in self._held:
+            for attrs in [attrs for attrs in counted if attrs not in left]:
+                del counted[attrs]
+
+    def __iter__(self) -> Iterator[Attrs]:
+        return iter(self._wanted)
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+
 def require_part(public: Domain, domain: Domain) -> None:
     """Refuse a public table with attributes, or values of them, that the private one does not have."""
     for attr, size in zip(public.attrs, public.shape, strict=True):
@@ -161,6 +200,14 @@ def require_part(public: Domain, domain: Domain) -> None:
                 f"attribute {attr!r} has {size} values in the public table and {domain.sizes[attr]} in the "
                 "private schema. Encode both tables with one schema."
             )
+
+
+def _count(source: PublicSource, wanted: Sequence[Attrs]) -> _Counted:
+    return dict(zip(wanted, source.count_many(wanted), strict=True))
+
+
+def _count_compactly(source: PublicSource, wanted: Sequence[Attrs]) -> _Counted:
+    return count_compactly(source, wanted) if isinstance(source, Table) else _count(source, wanted)
 
 
 def _halves(source: PublicSource, rng: np.random.Generator) -> tuple[PublicSource, PublicSource]:

@@ -74,8 +74,12 @@ class SpreadPrior:
 
     def likelihood(self, evidence: Evidence) -> Array:
         """The likelihood of each s of the grid, up to a factor."""
-        variance = self.grid[:, None] * evidence.variance + evidence.stddev**2
-        logs = -0.5 * (np.log(variance) + evidence.gap**2 / variance).sum(axis=1)
+        square = evidence.gap**2
+        logs = np.empty(self.grid.size)
+        for place, spread in enumerate(self.grid):
+            # Point by point: a table of all would be the marginal sixty times over.
+            variance = spread * evidence.variance + evidence.stddev**2
+            logs[place] = -0.5 * (np.log(variance) + square / variance).sum()
         return np.asarray(np.exp(logs - logs.max()))
 
     def pooled(self, likelihoods: Iterable[Array]) -> "PooledSpread":

@@ -17,6 +17,7 @@ Specification and proof: docs/papers/aperture.md.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ class Aperture(Mechanism):
     def run(self, curator: Curator, workload: Workload, *, public: Public | None = None) -> Release:
         domain, rho, unit = curator.domain, curator.allotment, curator.unit
         weights = workload.closure(domain)
+        scaled = {attrs: weight / max(weights.values()) for attrs, weight in weights.items()}
         total_cost, _ = rho.split(self.total_share)
         n = curator.total(total_cost)
 
@@ -104,7 +106,7 @@ class Aperture(Mechanism):
         prior = self.prior(public, domain, weights, measurements=measurements, total=n)
         beliefs, start = self._believed(prior, domain, measurements, total=n)
         if any(len(attrs) > 1 for attrs in prior.sets):
-            prior = self._with_room(curator, prior, beliefs, start, weights)
+            prior = self._with_room(curator, prior, beliefs, start, scaled)
             beliefs, start = self._believed(prior, domain, measurements, total=n)
         surprises = Surprises(domain, measurements)
         model = beliefs.estimate(self.estimator, start)
@@ -116,13 +118,16 @@ class Aperture(Mechanism):
                 domain, [*prior.sets, *beliefs.held], list(weights),
                 limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
             )  # fmt: skip
-            prospects = beliefs.prospects(model, allowed, weights)
             if rounds % 4 == 0 or left <= 4:
+                prospects = beliefs.prospects(model, allowed, scaled)
                 left = self._forecast(curator, prospects, beliefs).rounds(left)
             select_cost, measure_cost = (curator.remaining / left).split(self.select_share)
 
             # SELECT the marginal whose measuring is expected to improve the model most.
-            score = ExpectedImprovement(prospects, stddev=marginal_stddev(measure_cost, unit), total=n)
+            score = ExpectedImprovement(
+                model, partial(beliefs.prospect, weights=scaled),
+                stddev=marginal_stddev(measure_cost, unit), total=n,
+            )  # fmt: skip
             chosen = curator.select([Marginal(c) for c in allowed], score, select_cost)
             # MEASURE it.
             measurements.append(curator.measure(chosen, measure_cost))

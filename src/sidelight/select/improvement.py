@@ -24,7 +24,7 @@ n·2⁻⁴², and rounding a sum of positive numbers costs less; twice n·2⁻�
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import Score
+from sidelight.select.score import ManyCountable, Score, answers_in_turn
 
 Array = NDArray[np.float64]
 
@@ -115,32 +115,49 @@ class Profile:
 class Prospect:
     """A candidate before selection: all of it public."""
 
-    expected: Array
-    """μ, flat."""
     profile: Profile
     precision: float
     """P: what earlier measurements hold on each cell."""
     weight: float
     """w, at most 1."""
 
+    def __post_init__(self) -> None:
+        assert 0 < self.weight <= 1
+
 
 class ExpectedImprovement(Score):
     """What measuring each candidate with noise of this σ is expected to gain, in records."""
 
-    def __init__(self, prospects: Mapping[Attrs, Prospect], *, stddev: float, total: float) -> None:
-        self._prospects = prospects
+    def __init__(
+        self,
+        model: ManyCountable,
+        prospect: Callable[[Attrs, Array], Prospect],
+        *,
+        stddev: float,
+        total: float,
+    ) -> None:
+        """``prospect`` tells a candidate's prospect from its attributes and the model's answer to it."""
+        self._model = model
+        self._prospect = prospect
         self._stddev = stddev
         self._total = total
-        assert all(0 < prospect.weight <= 1 for prospect in prospects.values())
+        self._answers: dict[Attrs, Array] = {}
+        """The model's answer μ to the marginal whose turn it is."""
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: EI is 1-Lipschitz in E (see above), E moves by Δ₁ of the marginal, and w ≤ 1. Each of two
         # scores may be off by n·2⁻⁴⁰, for residuals and rounding.
         return query.l1(unit) + 2 * _SLACK * Fraction(self._total)
 
+    def in_turn(self, candidates: Sequence[Query]) -> Iterator[int]:
+        for places, answers in answers_in_turn(self._model, candidates):
+            self._answers = answers
+            yield from places
+
     def __call__(self, query: Query, exact: NDArray[Any]) -> float:
-        prospect = self._prospects[query.attrs]
-        error = min(float(np.abs(exact - prospect.expected).sum()), 4.0 * self._total)
+        counts = self._answers[query.attrs]
+        prospect = self._prospect(query.attrs, counts)
+        error = min(float(np.abs(exact - np.maximum(counts, 0.0)).sum()), 4.0 * self._total)
         gain = prospect.profile.improvement(
             error,
             precision=prospect.precision,

@@ -63,6 +63,43 @@ def test_slices_add_up_to_the_whole(sets, monkeypatch):
     assert sliced
 
 
+@pytest.mark.parametrize("sets", TREES.values(), ids=TREES)
+def test_messages_too_large_to_be_made_are_made_slice_by_slice_and_not_kept(sets, monkeypatch):
+    monkeypatch.setattr(answering, "_FEWEST_KEPT", 8)
+    monkeypatch.setattr(answering, "_MOST_KEPT", 10.0)
+    monkeypatch.setattr(answering, "_MOST_MESSAGE", 0.0)
+    sliced = []
+    message = answering.Answers._message
+
+    def noted(answers, branch, at=()):
+        sliced.extend(at)
+        return message(answers, branch, at)
+
+    monkeypatch.setattr(answering.Answers, "_message", noted)
+    model = model_of(sets)
+
+    for order in (every_marginal(DOMAIN), every_marginal(DOMAIN)[::-1]):
+        for place, counts in model.count_each(order):
+            np.testing.assert_allclose(counts, by_brute_force(model, order[place]), atol=1e-9)
+    assert sliced
+
+
+def test_no_message_is_made_that_would_be_many_times_the_model():
+    """About v, given b, c and d, there would be eight times as many cells as the model has."""
+    domain = Domain.of({"a": 3, "b": 30, "c": 30, "d": 30, "e": 4, "v": 60})
+    model = model_of([("a", "b", "c", "d"), ("b", "c", "d", "e"), ("e", "v")], domain)
+    model.count(())
+
+    tracemalloc.start()
+    found = model.count(("a", "b", "v"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 2 * model.tree.bytes
+    given_e = model.count(("e", "v")) / model.count(("e",))[:, None]
+    np.testing.assert_allclose(found, model.count(("a", "b", "e")) @ given_e, rtol=1e-9)
+
+
 def test_little_is_kept_where_little_may_be_and_the_answers_are_the_same(monkeypatch):
     monkeypatch.setattr(answering, "_FEWEST_KEPT", 30)
     monkeypatch.setattr(answering, "_MOST_KEPT", 0.0)

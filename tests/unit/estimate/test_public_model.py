@@ -158,6 +158,30 @@ def test_weights_count_and_unequal_weights_are_worth_fewer_records():
     assert prior.records < 500
 
 
+def test_kept_shares_are_the_shares_and_drop_what_is_not_wanted_any_more():
+    part = DOMAIN.project(("a", "b"))
+    public = PublicRecords.of(
+        DOMAIN,
+        [
+            table_of(codes_of(300)),
+            Table.of_codes(part, codes_of(500, seed=1)[:, :2]),
+            WeightedRecords(DOMAIN, codes_of(50, seed=2), np.linspace(0.5, 2.0, 50)),
+        ],
+    )
+    wanted = [("a", "b"), ("d", "a"), ("c",)]
+
+    kept = public.kept_shares(wanted)
+
+    assert list(kept) == wanted
+    for attrs, share in zip(wanted, public.shares(wanted), strict=True):
+        np.testing.assert_array_equal(kept[attrs], share)
+        assert share.flags.c_contiguous
+        assert share.sum() == pytest.approx(1.0)
+    kept.keep([("c",)])
+    assert list(kept) == [("c",)]
+    np.testing.assert_array_equal(kept["c",], public.shares([("c",)])[0])
+
+
 def test_noisy_answers_decide_which_of_two_public_tables_to_trust():
     good, bad = codes_of(2000, seed=1), codes_of(20_000, seed=2)
     bad[:, 0] = 2

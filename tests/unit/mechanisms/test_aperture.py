@@ -182,7 +182,7 @@ def test_a_marginal_with_an_attribute_that_no_public_record_tells_of_is_trusted_
 
 
 def prospects_of(number, cells=50):
-    one = Prospect(np.full(cells, 20.0), Profile.of(np.full(cells, 20.0)), 0.0, 1.0)
+    one = Prospect(Profile.of(np.full(cells, 20.0)), 0.0, 1.0)
     return {(f"a{i}", "b"): one for i in range(number)}
 
 
@@ -203,9 +203,7 @@ def test_no_more_rounds_are_planned_than_there_is_to_learn():
 
 
 def test_fewer_rounds_are_planned_where_selection_could_not_tell_what_is_worth_measuring():
-    worthless = {
-        (f"c{i}", "b"): Prospect(np.zeros(2), Profile.of(np.full(2, 1e-3)), 0.0, 1.0) for i in range(500)
-    }
+    worthless = {(f"c{i}", "b"): Prospect(Profile.of(np.full(2, 1e-3)), 0.0, 1.0) for i in range(500)}
     mixed = prospects_of(30, cells=500) | worthless
 
     assert rounds(mixed, "1/500", 2.0) < rounds(mixed, "1", 2.0)

@@ -14,6 +14,21 @@ C1 = math.sqrt(2 / math.pi)
 EXACT = 1e-9
 
 
+class Answering:
+    """A model that knows some marginals."""
+
+    def __init__(self, counts):
+        self.counts = counts
+
+    def count_each(self, wanted):
+        return [(place, self.counts[attrs]) for place, attrs in enumerate(wanted)]
+
+
+def score_of(counts, *, variance, stddev, total):
+    prospect = Prospect(Profile.of(variance), 0.0, 1.0)
+    return ExpectedImprovement(Answering(counts), lambda attrs, answer: prospect, stddev=stddev, total=total)
+
+
 def improvement(profile, error, precision, stddev):
     return profile.improvement(error, precision=precision, stddev=stddev, residual=EXACT)
 
@@ -72,8 +87,7 @@ def test_the_root_is_found_to_its_residual(precision, share):
 
 @pytest.mark.parametrize(("unit", "least"), [(Unit("replace"), 2), (Unit("add-or-remove"), 1)])
 def test_the_sensitivity_is_that_of_the_error_and_a_sliver_for_rounding(unit, least):
-    prospect = Prospect(np.zeros(2), Profile.of(np.ones(2)), 0.0, 1.0)
-    score = ExpectedImprovement({("a",): prospect}, stddev=1.0, total=50_000.0)
+    score = score_of({("a",): np.zeros(2)}, variance=np.ones(2), stddev=1.0, total=50_000.0)
 
     found = score.sensitivity(unit, Marginal(("a",)))
 
@@ -81,9 +95,9 @@ def test_the_sensitivity_is_that_of_the_error_and_a_sliver_for_rounding(unit, le
 
 
 def test_the_bound_is_attained_where_nothing_is_known_and_noise_is_nothing():
-    prospect = Prospect(np.array([10.0, 10.0]), Profile.of(np.full(2, 10.0)), 0.0, 1.0)
-    score = ExpectedImprovement({("a",): prospect}, stddev=1e-3, total=20.0)
+    score = score_of({("a",): np.full(2, 10.0)}, variance=np.full(2, 10.0), stddev=1e-3, total=20.0)
     query = Marginal(("a",))
+    assert list(score.in_turn([query])) == [0]
 
     moved = score(query, np.array([14, 6])) - score(query, np.array([13, 7]))
 
@@ -91,7 +105,30 @@ def test_the_bound_is_attained_where_nothing_is_known_and_noise_is_nothing():
 
 
 def test_a_weight_above_one_is_refused():
-    prospect = Prospect(np.zeros(2), Profile.of(np.ones(2)), 0.0, 1.1)
-
     with pytest.raises(AssertionError):
-        ExpectedImprovement({("a",): prospect}, stddev=1.0, total=5.0)
+        Prospect(Profile.of(np.ones(2)), 0.0, 1.1)
+
+
+def test_answers_are_held_one_at_a_time_and_each_is_scored_against_its_own():
+    score = score_of(
+        {("a",): np.array([5.0, 5.0]), ("b",): np.array([9.0, 1.0])},
+        variance=np.ones(2),
+        stddev=1e-6,
+        total=10.0,
+    )
+    exact = {("a",): np.array([5, 5]), ("b",): np.array([5, 5])}
+    queries = [Marginal(("a",)), Marginal(("b",)), Marginal(("a",))]
+
+    found = {place: score(queries[place], exact[queries[place].attrs]) for place in score.in_turn(queries)}
+
+    assert [round(found[place], 3) for place in range(3)] == [0.0, 8.0, 0.0]
+    with pytest.raises(KeyError):
+        score(queries[0], exact["a",])
+
+
+def test_counts_below_nothing_are_taken_for_none():
+    score = score_of({("a",): np.array([-1.0, 3.0])}, variance=np.ones(2), stddev=1e-6, total=3.0)
+    query = Marginal(("a",))
+    list(score.in_turn([query]))
+
+    assert score(query, np.array([0, 3])) == 0.0
