@@ -22,6 +22,7 @@ from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.queries.query import Marginal, Query, whole
 from sidelight.select.exponential import exponential
+from sidelight.select.judgement import Judgement
 from sidelight.select.permute_and_flip import permute_and_flip
 from sidelight.select.score import Score
 
@@ -96,6 +97,26 @@ class Curator(Door):
         self._rounds += 1
         self._tell(f"round {self._rounds}: selected {chosen.describe()}")
         return chosen, cell
+
+    def choose(self, queries: Sequence[Query], judgement: Judgement, cost: Cost) -> int:
+        """Which option does best on all these queries together, as far as the noise lets one see."""
+        event = events.Exponential.at(
+            cost,
+            what=f"{judgement.options} options, by {len(queries)} queries",
+            sensitivity=judgement.sensitivity(self.unit, queries),
+            candidates=judgement.options,
+        )
+
+        def look_and_draw() -> NDArray[np.int64]:
+            self._count_together([query.attrs for query in queries])
+            scores = np.zeros(judgement.options)
+            for place in judgement.in_turn(queries):
+                scores += judgement(queries[place], self._exact(queries[place]))
+            return np.array([exponential(self._noise, scores, event)], dtype=np.int64)
+
+        (chosen,) = self._pay_then(event, look_and_draw).tolist()
+        self._tell(f"chose option {chosen + 1} of {judgement.options}")
+        return int(chosen)
 
     def measure(self, query: Query, cost: Cost, *, noise: NoiseKind | None = None) -> Measurement:
         """The query's answer with exact noise: Gaussian for zCDP and Laplace for pure ε, unless said."""

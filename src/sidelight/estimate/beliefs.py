@@ -20,6 +20,7 @@ from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.public_model import Prior
 from sidelight.estimate.spread import Evidence, PooledSpread, SpreadPrior, capped
 from sidelight.measure.measurement import Measurement
+from sidelight.queries.query import Countable
 from sidelight.select.improvement import Profile, Prospect
 
 Array = NDArray[np.float64]
@@ -57,7 +58,7 @@ class Beliefs:
         }
         self.held: dict[Attrs, Belief] = {}
 
-    def add(self, measurement: Measurement, model: GraphicalModel) -> None:
+    def add(self, measurement: Measurement, model: Countable) -> None:
         """Take in a noisy answer; the model is the one from before it."""
         attrs = measurement.query.attrs
         before = self.held.get(attrs)
@@ -92,6 +93,13 @@ class Beliefs:
                 least_doubt=self._least_doubt,
             )
             for attrs, belief in self.held.items()
+        }
+
+    def precisions(self) -> dict[Attrs, Array]:
+        """S_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
+        return {
+            attrs: self._cell_spreads(attrs, spread) * self.held[attrs].answers.precision
+            for attrs, spread in self.spreads().items()
         }
 
     def dispersions(self) -> dict[Attrs, tuple[float, float]]:

@@ -10,6 +10,7 @@ _WHERE = {
     "graphical": "sidelight.estimate.graphical:GraphicalModel",
     "histogram": "sidelight.estimate.histogram:Histogram",
     "support": "sidelight.estimate.support:Support",
+    "blend": "sidelight.estimate.blend:Blend",
     "components": "sidelight.estimate.components:Components",
 }
 

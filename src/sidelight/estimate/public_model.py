@@ -8,6 +8,7 @@
                    probability α/(m + α): once in α evenly, else from the attribute's own marginal;
                    the α of each attribute by the L1 error of the t_c of A on B, and of B on A
     3. fit         the model of maximum likelihood for all t_c
+    4. grain       the records themselves, beside the model: how much of them helps, again by halves
 
 All t_c are marginals of one distribution. A value that public records never show behaves as if
 independent of the rest once private data give it mass, and the rest keeps its own structure. spec/aperture 2.
@@ -30,6 +31,7 @@ from sidelight.estimate.cliques import BYTES_PER_CELL, SizeOracle
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.likelihood import most_likely
 from sidelight.estimate.public_source import PublicRecords
+from sidelight.estimate.support import Support
 
 Array = NDArray[np.float64]
 
@@ -40,6 +42,9 @@ _PASSES = 2
 """Over all attributes, each time α of one given those of the others."""
 _JUDGE_BY = 150
 """Marginals by which it is judged how far a model strays."""
+_SHARES = tuple(step / 20 for step in range(21))
+_MOST_GRAIN = 100_000
+"""Public records that are kept beside the model; of more, a random part."""
 _LEAST_STRAY = 0.05
 """No model is believed to be free of error."""
 _SWEEPS = 10
@@ -60,6 +65,10 @@ class Prior:
     """How many public records' worth of each attribute is drawn anew; more is smoother."""
     stray: float = 1.0
     """Variance of q around what it has not seen, beyond sampling, as a share of the raw public marginals'."""
+    grain: Support | None = field(default=None, repr=False)
+    """The public records themselves, where they tell of all attributes; total 1."""
+    grain_share: float = 0.0
+    """What share of them, beside q, one half of the records did best with on the other."""
 
     @classmethod
     def nothing(cls, domain: Domain) -> "Prior":
@@ -98,14 +107,15 @@ class PublicModel:
         held = {attrs: weight for attrs, weight in closure.items() if public.holds(attrs)}
         chosen: list[Attrs] = [(attr,) for attr in domain.attrs if public.holds([attr])]
         halves = public.halves(seed=self.seed)
-        alpha, stray = dict.fromkeys(domain.attrs, 1.0), 1.0
+        alpha, stray, share = dict.fromkeys(domain.attrs, 1.0), 1.0, 0.0
         if halves is not None:
             chosen = self._structure(*halves, held, chosen)
             alpha = smoothing(halves, chosen)
-            stray = _stray(halves, list(held), chosen, alpha)
+            stray, share = _against_each_other(halves, list(held), chosen, alpha)
         model = most_likely(domain, smoothed(public, chosen, alpha=alpha), steps=400, sweeps=_SWEEPS)
         by_attribute = {attr: public.records_of(attr) for attr in domain.attrs}
-        return Prior(model, by_attribute, public.records, alpha, stray)
+        grain = public.whole(most=_MOST_GRAIN, seed=self.seed) if share > 0 else None
+        return Prior(model, by_attribute, public.records, alpha, stray, grain, share if grain else 0.0)
 
     def _structure(
         self, first: PublicRecords, second: PublicRecords, weights: Mapping[Attrs, float], chosen: list[Attrs]
@@ -196,29 +206,36 @@ def smoothing(halves: Sequence[PublicRecords], chosen: Sequence[Attrs]) -> dict[
     return alpha
 
 
-def _stray(
+def _against_each_other(
     halves: Sequence[PublicRecords],
     held: Sequence[Attrs],
     chosen: Sequence[Attrs],
     alpha: Mapping[str, float],
-) -> float:
-    """What is left of the raw sampling variance once the records of a half became a model.
+) -> tuple[float, float]:
+    """How far a model of one half strays from the other half, and what share of the half itself mends it.
 
-    With σ² the variance of one half's shares, ‖a − b‖² is about 2σ² and ‖model of A − b‖² is σ² + stray·σ².
+    Straying is what is left of the raw sampling variance once the records of a half became a model: with σ²
+    the variance of one half's shares, ‖a − b‖² is about 2σ² and ‖model of A − b‖² is σ² + stray·σ².
+    The share is that of the half's own records, beside its model, that comes closest to the other half: in
+    absolute errors, on marginals that no other one holds.
     """
     asked = [attrs for attrs in held if len(attrs) > 1]
     asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
     if not asked:
-        return 1.0
-    first, second = shares = [half.kept_shares(asked) for half in halves]
-    ratios = []
-    for half, unseen in zip(halves, reversed(shares), strict=True):
+        return 1.0, 0.0
+    largest = {attrs for attrs in asked if not any(set(attrs) < set(other) for other in held)}
+    tables = [half.kept_shares(asked) for half in halves]
+    ratios, errors = [], np.zeros(len(_SHARES))
+    for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):
         model = most_likely(half.domain, smoothed(half, chosen, alpha=alpha), steps=100)
         for place, answer in model.count_each(asked):
             attrs = asked[place]
-            raw = float(((first[attrs] - second[attrs]) ** 2).sum())
-            ratios.append(float(((answer - unseen[attrs]) ** 2).sum()) / raw if raw > 0 else 1.0)
-    return max(_LEAST_STRAY, 2 * float(np.median(ratios)) - 1)
+            own, other = seen[attrs], unseen[attrs]
+            raw = float(((own - other) ** 2).sum())
+            ratios.append(float(((answer - other) ** 2).sum()) / raw if raw > 0 else 1.0)
+            if attrs in largest:
+                errors += [np.abs(other - answer + share * (answer - own)).sum() for share in _SHARES]
+    return max(_LEAST_STRAY, 2 * float(np.median(ratios)) - 1), _SHARES[int(np.argmin(errors))]
 
 
 def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:

@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sidelight.data.compact import count_compactly
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import is_possible
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SchemaError
+from sidelight.estimate.support import Support
 
 Array = NDArray[np.float64]
 
@@ -65,6 +67,11 @@ class WeightedRecords:
         cells = np.ravel_multi_index(columns, shape)
         counts: Array = np.bincount(cells, self._weights, int(np.prod(shape))).astype(np.float64)
         return counts.reshape(shape)
+
+    @property
+    def support(self) -> Support:
+        """The records with their weights, as shares."""
+        return Support(self.domain, self._codes, self._weights / self._weights.sum(), 1.0)
 
     def halves(self, rng: np.random.Generator) -> tuple["WeightedRecords", "WeightedRecords"]:
         """Each record in one of two halves."""
@@ -144,6 +151,32 @@ class PublicRecords:
             PublicRecords(self.domain, tuple(pair[side] for pair in pairs), self.weights) for side in (0, 1)
         )
         return first, second
+
+    def whole(self, *, most: int, seed: int) -> Support | None:
+        """The records that tell of all attributes, weighted as the mixture counts them, with total 1.
+
+        A random part of them where there are more than ``most``; None where no source has all attributes.
+        """
+        parts = []
+        for k in self._holders(self.domain.attrs):
+            source, weight = self.sources[k], self.weights[k]
+            if not weight:
+                continue
+            if isinstance(source, WeightedRecords):
+                part = source.support
+            else:
+                assert isinstance(source, Table)
+                share = min(1.0, most / source.records)
+                part = Support.of_table(source, total=1.0, share=share, seed=seed)
+            codes = part.records[:, source.domain.index(self.domain.attrs)]
+            parts.append((codes, part.weights * weight))
+        if not parts:
+            return None
+        codes, weights = (np.concatenate(found) for found in zip(*parts, strict=True))
+        kept = is_possible(self.domain, codes) & (weights > 0)
+        if not kept.any():
+            return None
+        return Support(self.domain, codes[kept], weights[kept] / weights[kept].sum(), 1.0)
 
     def _holders(self, attrs: Iterable[str]) -> list[int]:
         wanted = set(attrs)

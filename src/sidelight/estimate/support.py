@@ -7,7 +7,7 @@ model cannot say: no budget mends a bad support (spec 9.3, M16). ``SupportWeight
 weights and keeps a workload's answers up to date while it does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import exp
@@ -101,15 +101,27 @@ class Support:
 
     def count(self, attrs: Attrs) -> Array:
         if attrs not in self._kept:
-            shape = self.domain.project(attrs).shape
-            flat = np.zeros(len(self.records), dtype=np.int64)
-            for position, size in zip(self.domain.index(attrs), shape, strict=True):
-                flat *= size
-                flat += self.records[:, position]
-            cells = self.domain.size(attrs)
-            counts: NDArray[Any] = np.bincount(flat, weights=self.weights, minlength=cells)
-            self._kept[attrs] = counts.reshape(shape)
+            self._kept[attrs] = self._tallied(attrs)
         return self._kept[attrs]
+
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
+        """Many marginals, one at a time, none of which is kept."""
+        for place, attrs in enumerate(wanted):
+            yield place, self._tallied(attrs)
+
+    def _tallied(self, attrs: Attrs) -> Array:
+        counts: NDArray[Any] = np.bincount(
+            self.cells(attrs), weights=self.weights, minlength=self.domain.size(attrs)
+        )
+        return counts.reshape(self.domain.project(attrs).shape)
+
+    def cells(self, attrs: Attrs) -> NDArray[np.int64]:
+        """In which cell of a marginal each record is."""
+        flat = np.zeros(len(self.records), dtype=np.int64)
+        for position in self.domain.index(attrs):
+            flat *= self.domain.shape[position]
+            flat += self.records[:, position]
+        return flat
 
     def sample(self, records: int, *, seed: int) -> Table:
         rng = np.random.default_rng(seed)

@@ -9,6 +9,8 @@
         y_c ← M_c(D) + 𝒩(0, σ²)                                                                 measure
         s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
+    r ← the same with the public records in place of q                                          free
+    λ ~ exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ)    over a few λ;  p ← (1 − λ) p + λ r         select
 
 EI_c is the expected improvement (select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is
 the plain information projection. Public data are never candidates, so the score moves by Δ₁ alone.
@@ -16,8 +18,9 @@ Specification and proof: docs/papers/aperture.md.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -28,11 +31,16 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.estimate.beliefs import Beliefs
+from sidelight.estimate.blend import Blend
+from sidelight.estimate.cliques import BYTES_PER_CELL
+from sidelight.estimate.grain import Grain, evenness, lowered
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.estimate.model import Model
 from sidelight.estimate.public_model import Prior, PublicModel, narrowed
 from sidelight.estimate.public_source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.estimate.public_trust import trusted
+from sidelight.estimate.support import Support
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.aperture_plan import Forecast
@@ -44,9 +52,14 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement, Prospect
+from sidelight.select.judgement import LeastError
 
 _LOOK_AT = 150
 """Marginals by which it is judged how much room the public model deserves."""
+_JUDGE_BY = 500
+"""Most marginals by which it is judged how much of the public records themselves to take."""
+_PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""What may be taken of them, as parts of what public data alone would have."""
 
 OnePublic = Table | WeightedRecords | Release | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -67,6 +80,9 @@ class Aperture(Mechanism):
     """The same without public data: then nothing else tells of single attributes."""
     select_share: float = 0.1
     """Share of each round that selects."""
+    grain_share: float = 0.03
+    """Share of the budget that chooses how much of the public records themselves to take, where there are
+    any that promise something."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
@@ -87,6 +103,7 @@ class Aperture(Mechanism):
         _check.share(
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
             select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
+            grain_share=self.grain_share,
         )  # fmt: skip
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
@@ -104,6 +121,7 @@ class Aperture(Mechanism):
         measurements = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
         # ESTIMATE: the public model, then how far to trust it.
         prior = self.prior(public, domain, weights, measurements=measurements, total=n)
+        kept_back = rho.split(self.grain_share if prior.grain is not None else 0.0)[0].value
         beliefs, start = self._believed(prior, domain, measurements, total=n)
         if any(len(attrs) > 1 for attrs in prior.sets):
             prior = self._with_room(curator, prior, beliefs, start, scaled)
@@ -112,16 +130,17 @@ class Aperture(Mechanism):
         model = beliefs.estimate(self.estimator, start)
 
         rounds, left = 0, self.max_rounds
-        while curator.remaining:
-            used = 1 - curator.remaining.value / rho.value
+        while curator.remaining.value > kept_back:
+            spare, _ = curator.remaining.split(1 - kept_back / curator.remaining.value)
+            used = 1 - spare.value / rho.value
             allowed = tractable(
                 domain, [*prior.sets, *beliefs.held], list(weights),
                 limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
             )  # fmt: skip
             if rounds % 4 == 0 or left <= 4:
                 prospects = beliefs.prospects(model, allowed, scaled)
-                left = self._forecast(curator, prospects, beliefs).rounds(left)
-            select_cost, measure_cost = (curator.remaining / left).split(self.select_share)
+                left = self._forecast(spare, unit, prospects, beliefs).rounds(left)
+            select_cost, measure_cost = (spare / left).split(self.select_share)
 
             # SELECT the marginal whose measuring is expected to improve the model most.
             score = ExpectedImprovement(
@@ -138,7 +157,10 @@ class Aperture(Mechanism):
             rounds, left = rounds + 1, left - 1
 
         card = _card(beliefs, model, rounds) | surprises.card(spreads=beliefs.dispersions())
-        return Release(model, tuple(measurements), curator.events, card=card)
+        released: Model = model
+        if prior.grain is not None:
+            released = self._with_grain(curator, prior, prior.grain, measurements, model, weights)
+        return Release(released, tuple(measurements), curator.events, card=card)
 
     def _believed(
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
@@ -161,16 +183,41 @@ class Aperture(Mechanism):
         """The public model, narrowed where the budget can tell more than it: the tree has room for both."""
         wanted = [attrs for attrs in weights if len(attrs) > 1]
         prospects = beliefs.prospects(model, wanted[:: max(1, len(wanted) // _LOOK_AT)], weights)
-        share = self._forecast(curator, prospects, beliefs).public_room(self.max_rounds)
+        share = self._forecast(curator.remaining, curator.unit, prospects, beliefs).public_room(
+            self.max_rounds
+        )
         return narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
 
-    def _forecast(self, curator: Curator, prospects: Mapping[Attrs, Prospect], beliefs: Beliefs) -> Forecast:
+    def _with_grain(
+        self,
+        curator: Curator,
+        prior: Prior,
+        grain: Support,
+        measurements: Sequence[Measurement],
+        model: GraphicalModel,
+        weights: Mapping[Attrs, float],
+    ) -> Model:
+        """The model, blended with public records that follow the same answers; the curator says how far."""
+        n = model.total
+        about_records = Beliefs(replace(prior, stray=1.0), n, least_doubt=self.least_doubt)
+        records = Grain(grain, n).follow(measurements, about_records)
+        most = lowered(prior.grain_share, evenness(records) / evenness(grain))
+        shares = [part * most for part in _PARTS]
+        judged = _judged(model.domain, weights, limit_mb=self.max_model_mb)
+        # SELECT the blend that is closest to the data on the workload.
+        error = LeastError(model, records, shares, weights={c: weights[c] for c in judged}, total=n)
+        share = shares[curator.choose([Marginal(c) for c in judged], error, curator.remaining)]
+        return Blend(model, records, share) if share > 0 else model
+
+    def _forecast(
+        self, spare: Cost, unit: Unit, prospects: Mapping[Attrs, Prospect], beliefs: Beliefs
+    ) -> Forecast:
         return Forecast(
             prospects=prospects,
             spreads={order: pooled.quartiles for order, pooled in beliefs.pooled().items()},
-            remaining=curator.remaining,
+            remaining=spare,
             select_share=self.select_share,
-            unit=curator.unit,
+            unit=unit,
         )
 
     def prior(
@@ -220,6 +267,14 @@ class Aperture(Mechanism):
                 "noise is that of the most rounds; fewer, with less noise each, are planned along the way",
             ),
         )
+
+
+def _judged(domain: Domain, weights: Mapping[Attrs, float], *, limit_mb: float) -> list[Attrs]:
+    """The marginals of the workload itself, or a part of them; none that is larger than the model."""
+    most = limit_mb * 2**20 / BYTES_PER_CELL
+    inside = {part for attrs in weights for part in combinations(attrs, len(attrs) - 1)}
+    found = [attrs for attrs in weights if attrs not in inside and domain.size(attrs) <= most]
+    return found[:: max(1, len(found) // _JUDGE_BY)] or [attrs for attrs in weights if len(attrs) == 1]
 
 
 def _sources(public: Public, *, seed: int) -> list[PublicSource]:

@@ -121,18 +121,18 @@ def reading(path: Path, remedy: str) -> Iterator[None]:
         raise ReleaseError(f"{path} was edited: what it holds does not fit together. {remedy}") from error
 
 
-def write_model(state: ModelState, folder: Path) -> dict[str, Any]:
+def write_model(state: ModelState, folder: Path, *, stem: str = "model") -> dict[str, Any]:
     """A model's arrays as files; gives what describes them."""
     for name, array in state.arrays.items():
-        write_columns(folder / f"model.{name}.parquet", {"value": array.reshape(-1)})
+        write_columns(folder / f"{stem}.{name}.parquet", {"value": array.reshape(-1)})
     shapes = {name: list(array.shape) for name, array in state.arrays.items()}
     return {"kind": state.kind, "meta": state.meta, "shapes": shapes}
 
 
-def read_model(described: dict[str, Any], folder: Path) -> ModelState:
+def read_model(described: dict[str, Any], folder: Path, *, stem: str = "model") -> ModelState:
     """The state that ``write_model`` wrote."""
     arrays = {
-        name: read_column(folder / f"model.{name}.parquet").reshape(shape)
+        name: read_column(folder / f"{stem}.{name}.parquet").reshape(shape)
         for name, shape in described["shapes"].items()
     }
     return ModelState(described["kind"], described["meta"], arrays)

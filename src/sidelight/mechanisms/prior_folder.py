@@ -3,24 +3,27 @@
 prior.json              format, records, α, attribute sets, shapes, and a checksum for each other file
 schema.toml             the schema that it was fitted under
 model.<name>.parquet    one column of numbers per potential of q
+grain.<name>.parquet    public records and their weights, where the prior keeps some
 """
 
 from pathlib import Path
 from typing import Any
 
+from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.public_model import Prior
+from sidelight.estimate.support import Support
 from sidelight.mechanisms.plain_folder import PlainFolder, read_model, write_model
 from sidelight.mechanisms.release import Release
 
 _PRIOR = PlainFolder(
     noun="prior",
     about="prior.json",
-    format=2,
-    fields=frozenset({"model", "records", "records_by_attribute", "alpha", "stray"}),
+    format=3,
+    fields=frozenset({"model", "records", "records_by_attribute", "alpha", "stray", "grain", "grain_share"}),
     remedy="Fit the prior again.",
 )
 
@@ -67,7 +70,15 @@ def load_prior(folder: Path, schema: Schema | None = None) -> Prior:
         float(about["records"]),
         {str(attr): float(alpha) for attr, alpha in about["alpha"].items()},
         float(about["stray"]),
+        _grain(about["grain"], fitted.domain, folder),
+        float(about["grain_share"]),
     )
+
+
+def _grain(described: dict[str, Any] | None, domain: Domain, folder: Path) -> Support | None:
+    if described is None:
+        return None
+    return Support.from_state(domain, read_model(described, folder, stem="grain"))
 
 
 def _same_domain(release: Release, folder: Path, schema: Schema) -> Release:
@@ -85,5 +96,7 @@ def _write(prior: Prior, schema: Schema, folder: Path) -> dict[str, Any]:
         "records_by_attribute": dict(prior.records_by_attribute),
         "alpha": dict(prior.alpha),
         "stray": prior.stray,
+        "grain_share": prior.grain_share,
+        "grain": None if prior.grain is None else write_model(prior.grain.state(), folder, stem="grain"),
         "model": write_model(prior.model.state(), folder),
     }

@@ -1,0 +1,84 @@
+"""Which of several models is closest to the data, by all marginals that somebody asks for.
+
+    score_k = − Σ_c w_c ‖x_c − μ_c^k‖₁,      Σ_c w_c = 1
+
+One person moves ‖x_c − μ_c‖₁ by at most Δ₁ of the marginal, and so the mean over them by at most the mean
+of their Δ₁, however many marginals there are: the choice is far cheaper than measuring any of them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Query
+from sidelight.select.score import ManyCountable, answers_in_turn
+
+Array = NDArray[np.float64]
+
+_SLACK = Fraction(1, 2**40)
+"""Of n: what rounding may cost. A sum of 2²⁰ terms in doubles is off by less than 2⁻³² of itself at worst,
+and by pairs, as here, by less than 2⁻⁴⁷."""
+
+
+class Judgement(ABC):
+    """How well each of several options does, as a sum of what single queries say of them."""
+
+    options: int
+
+    @abstractmethod
+    def sensitivity(self, unit: Unit, queries: Sequence[Query]) -> Fraction:
+        """How far the sum of any option can move between neighbours."""
+
+    @abstractmethod
+    def in_turn(self, queries: Sequence[Query]) -> Iterator[int]:
+        """The place of every query, once each, in the order in which they are best looked at."""
+
+    @abstractmethod
+    def __call__(self, query: Query, exact: NDArray[Any]) -> Array:
+        """What the query whose turn it is adds to the score of each option, from its exact answer."""
+
+
+class LeastError(Judgement):
+    """Mixtures of two models, by shares of the second: the less they err on a workload the better."""
+
+    def __init__(
+        self,
+        first: ManyCountable,
+        second: ManyCountable,
+        shares: Sequence[float],
+        *,
+        weights: Mapping[Attrs, float],
+        total: float,
+    ) -> None:
+        self.options = len(shares)
+        self._models = (first, second)
+        self._shares = shares
+        whole = sum(weights.values())
+        self._weights = {attrs: weight / whole for attrs, weight in weights.items()}
+        self._total = total
+        self._answers: dict[Attrs, Array] = {}
+
+    def sensitivity(self, unit: Unit, queries: Sequence[Query]) -> Fraction:
+        # PRIVACY: the models are released already, so only x moves, by Δ₁ of each marginal; errors are cut at
+        # 4n, which moves none further. Each of two scores may be off by n·2⁻⁴⁰, for rounding.
+        moved = sum((Fraction(self._weights[q.attrs]) * q.l1(unit) for q in queries), Fraction(0))
+        return moved + 2 * _SLACK * Fraction(self._total)
+
+    def in_turn(self, queries: Sequence[Query]) -> Iterator[int]:
+        first, second = self._models
+        for places, answers in answers_in_turn(first, queries):
+            ((attrs, one),) = answers.items()
+            ((_, other),) = second.count_each([attrs])
+            self._answers = {attrs: np.stack([one, other.reshape(-1)])}
+            yield from places
+
+    def __call__(self, query: Query, exact: NDArray[Any]) -> Array:
+        one, other = self._answers[query.attrs]
+        errors = [np.abs(exact - ((1 - share) * one + share * other)).sum() for share in self._shares]
+        return -self._weights[query.attrs] * np.minimum(errors, 4.0 * self._total)
