@@ -11,10 +11,12 @@ from sidelight.data.impossible import is_possible, masks
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, TooLargeError
+from sidelight.estimate.blend import Blend
 from sidelight.estimate.cliques import SizeOracle
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.junction_tree import JunctionTree
 from sidelight.estimate.public_model import Prior
+from sidelight.estimate.support import Support
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
@@ -127,6 +129,30 @@ def test_a_prior_fitted_without_the_declaration_does_not_undo_it():
     plain = Domain.of(DOMAIN.sizes)
     potentials = {("a", "b"): np.array([[0.0, 0.0, 5.0], [0.0, 0.0, 0.0]])}
     prior = Prior(GraphicalModel(plain, 1.0, potentials), dict.fromkeys(plain.attrs, 100.0), 100.0, {})
+
+    assert_possible(made(Aperture(max_rounds=3), public=prior))
+
+
+def test_public_records_beside_a_prior_fitted_without_the_declaration_do_not_undo_it():
+    plain = Domain.of(DOMAIN.sizes)
+    prior = Prior(
+        GraphicalModel.uniform(plain, total=1.0), dict.fromkeys(plain.attrs, 100.0), 100.0, {},
+        grain=Support.of_table(table(seed=2), total=1.0), grain_share=0.5,
+    )  # fmt: skip
+
+    release = made(Aperture(max_rounds=3), public=prior)
+
+    assert isinstance(release.model, Blend)
+    assert_possible(release)
+
+
+def test_public_records_that_are_all_impossible_are_as_good_as_none():
+    plain = Domain.of(DOMAIN.sizes)
+    grain = Support(plain, np.array([[0, 2, 1, 1], [1, 1, 1, 0]]), np.array([0.5, 0.5]), 1.0)
+    prior = Prior(
+        GraphicalModel.uniform(plain, total=1.0), dict.fromkeys(plain.attrs, 100.0), 100.0, {},
+        grain=grain, grain_share=0.5,
+    )  # fmt: skip
 
     assert_possible(made(Aperture(max_rounds=3), public=prior))
 

@@ -7,6 +7,7 @@ import pytest
 
 from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
+from sidelight.estimate.blend import Blend
 from sidelight.estimate.components import Components
 from sidelight.estimate.histogram import Histogram
 from sidelight.estimate.load import model_from_state
@@ -38,6 +39,7 @@ MODELS = {
     "support": Support.random(DOMAIN, records=30, seed=3, total=TOTAL),
     "graphical": MirrorDescent().estimate(DOMAIN, measured(), total=TOTAL),
 }
+MODELS["blend"] = Blend(MODELS["graphical"], MODELS["support"], 0.4)
 
 
 @pytest.fixture(params=MODELS, ids=str)

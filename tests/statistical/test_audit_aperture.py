@@ -1,5 +1,6 @@
 """APERTURE withstands attacks; with half the sensitivity, or an unpaid second look, it does not."""
 
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.estimate.support import Support
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.privacy.budget import Budget
@@ -20,6 +22,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement, Profile, Prospect
+from sidelight.select.judgement import LeastError
 from sidelight.testing import SeededNoise
 
 pytestmark = pytest.mark.statistical
@@ -30,18 +33,6 @@ BUDGET = Budget(epsilon=2.0, delta=0.01)
 RUNS = 800
 # What is attacked are the noisy answers, so the fit may be rough.
 ROUGH = Aperture(max_rounds=1, one_way_share=0.4, estimator=MirrorDescent(max_steps=4, polish_steps=0))
-
-
-class Halved(Unit):
-    """The planted bug: half the sensitivity, so half the noise."""
-
-    @property
-    def l1(self):
-        return Fraction(super().l1, 2)
-
-    @property
-    def l2_squared(self):
-        return Fraction(super().l2_squared, 4)
 
 
 class SecondLook(Curator):
@@ -70,13 +61,23 @@ PUBLIC = ROUGH.prior(
 )
 
 
+# With records beside the model, so that a blend of both is chosen at the end.
+GRAINY = replace(
+    PUBLIC,
+    grain=Support(DOMAIN, np.array([[0, 0], [0, 1], [1, 1]]), np.array([0.4, 0.2, 0.4]), 1.0),
+    grain_share=0.5,
+)
+PRIORS = {"model alone": replace(PUBLIC, grain=None, grain_share=0.0), "records beside it": GRAINY}
+
+
+@pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("relation", ["replace", "add-or-remove"])
-def test_it_withstands_the_attack_and_half_the_sensitivity_does_not(relation):
+def test_it_withstands_the_attack_and_half_the_sensitivity_does_not(relation, prior, halved):
     honest, broken = (
         audit_mechanism(
-            ROUGH, neighbours(relation), WORKLOAD, budget=BUDGET, unit=unit, public=PUBLIC, runs=RUNS
+            ROUGH, neighbours(relation), WORKLOAD, budget=BUDGET, unit=unit, public=PRIORS[prior], runs=RUNS
         )
-        for unit in (Unit(relation), Halved(relation))
+        for unit in (Unit(relation), halved(relation))
     )
 
     assert not honest.refutes(BUDGET)
@@ -130,6 +131,83 @@ def test_selection_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sensit
             scores = np.array([found[place] for place in range(len(queries))])
             sensitivity = float(score.sensitivity(unit, Marginal(("a",)))) * share
             weights = np.exp(epsilon * (scores - scores.max()) / (2 * sensitivity))
+            chances.append(weights / weights.sum())
+        return np.abs(np.log(chances[0] / chances[1])).max()
+
+    assert 0.9 * epsilon < loss(1.0) <= epsilon
+    assert loss(0.5) > 1.5 * epsilon
+
+
+# The choice of a blend, between a model that errs the more and records that err the less by one record.
+
+ONE_WAYS = [Marginal(("a",)), Marginal(("b",))]
+CHOICE = Budget(epsilon=1.0, delta=0.0)
+WORST = {"replace": ((15, 7), (16, 6)), "add-or-remove": ((15, 5), (15, 4))}
+"""How many have a = b = 0 and how many a = b = 1, in each of two neighbours."""
+
+
+class HalfTheSensitivity(LeastError):
+    """The planted bug: one record is said to move the mean error by half as much as it can."""
+
+    def sensitivity(self, unit, queries):
+        return super().sensitivity(unit, queries) / Fraction(2)
+
+
+def judgement_of(kind):
+    """All of an even model, or all of records that are 0 throughout."""
+    even, zeros = np.array([11.0, 11.0]), np.array([22.0, 0.0])
+    models = (
+        SimpleNamespace(count_each=lambda wanted, counts=counts: [(k, counts) for k in range(len(wanted))])
+        for counts in (even, zeros)
+    )
+    return kind(*models, (0.0, 1.0), weights={q.attrs: 1.0 for q in ONE_WAYS}, total=22.0)
+
+
+def tables_of(relation):
+    return tuple(
+        Table.of_codes(DOMAIN, np.array([[0, 0]] * zeros + [[1, 1]] * ones))
+        for zeros, ones in WORST[relation]
+    )
+
+
+@pytest.mark.parametrize("relation", WORST)
+def test_the_choice_of_a_blend_withstands_the_attack_and_half_the_sensitivity_does_not(relation):
+    unit = Unit(relation)
+
+    def found(kind):
+        def chosen(table, seed):
+            curator = Curator(
+                table,
+                allotment=CHOICE.pure(),
+                unit=unit,
+                ledger=MemoryLedger(Promise(CHOICE, unit, "audit")),
+                noise=SeededNoise(seed),
+            )
+            return float(curator.choose(ONE_WAYS, judgement_of(kind), CHOICE.pure()))
+
+        return attack(chosen, tables_of(relation), delta=0.0, runs=3000)
+
+    honest, broken = found(LeastError), found(HalfTheSensitivity)
+
+    assert not honest.refutes(CHOICE)
+    # The attack has teeth: it sees a good part of what a correct choice gives away.
+    assert honest.epsilon > 0.2 * CHOICE.epsilon
+    assert broken.refutes(CHOICE)
+
+
+@pytest.mark.parametrize("relation", WORST)
+def test_the_chances_of_blends_keep_their_epsilon_on_the_worst_neighbours_and_half_does_not(relation):
+    """Exact chances, with so many options like the first that the last is hardly ever chosen."""
+    epsilon, unit, judgement = 0.5, Unit(relation), judgement_of(LeastError)
+
+    def loss(share):
+        chances = []
+        for table in tables_of(relation):
+            scores = np.zeros(2)
+            for place in judgement.in_turn(ONE_WAYS):
+                scores += judgement(ONE_WAYS[place], table.count(ONE_WAYS[place].attrs))
+            sensitivity = float(judgement.sensitivity(unit, ONE_WAYS)) * share
+            weights = np.exp(epsilon * (scores - scores.max()) / (2 * sensitivity)) * [1000, 1]
             chances.append(weights / weights.sum())
         return np.abs(np.log(chances[0] / chances[1])).max()
 

@@ -9,11 +9,14 @@ from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, CheckpointError, SettingError
+from sidelight.estimate.graphical import GraphicalModel
+from sidelight.estimate.support import Support
 from sidelight.journal import Journal
 from sidelight.privacy.budget import Epsilon, Rho
 from sidelight.privacy.event import Exponential, Gaussian, Laplace, PermuteAndFlip
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Linear, Marginal
+from sidelight.select.judgement import LeastError
 from sidelight.select.score import CellError, ModelError
 from sidelight.testing import SeededNoise
 
@@ -255,3 +258,106 @@ def test_scores_belong_to_their_candidates_in_whatever_order_they_are_computed(t
     assert (query, cell) == chosen(CellError(Zero()))
     counts = {attrs: toy.table.count(attrs).reshape(-1) for attrs in toy.workload.supports}
     assert counts[query.attrs][cell] == max(one.max() for one in counts.values())
+
+
+# --- choosing one of several options by all queries together ---------------------------------------------
+
+
+class LookedError(Exception):
+    """Somebody looked."""
+
+
+class Locked(Watched):
+    """A table that nobody may look at."""
+
+    def count(self, attrs):
+        raise LookedError
+
+
+def between(toy, shares):
+    """Blends from what is uniform to what is exact."""
+    domain, n = toy.table.domain, float(toy.table.records)
+    uniform, exact = GraphicalModel.uniform(domain, total=n), Support.of_table(toy.table, total=n)
+    return LeastError(uniform, exact, shares, weights=dict.fromkeys(toy.workload.supports, 1.0), total=n)
+
+
+@pytest.mark.parametrize("cost", [RHO, Epsilon(Fraction(1, 10))], ids=["zcdp", "pure"])
+def test_a_choice_is_paid_for_and_written_before_the_table_is_looked_at(toy, cost):
+    _, ledger = toy.curator()
+    curator = Curator(Locked(toy.table, ledger), allotment=cost, unit=Unit("replace"), ledger=ledger)
+
+    with pytest.raises(LookedError):
+        curator.choose(list(toy.workload), between(toy, (0.0, 0.5, 1.0)), cost)
+
+    (event,) = ledger.events()
+    assert isinstance(event, Exponential)
+    assert (event.cost, event.candidates, event.what) == (cost, 3, "3 options, by 3 queries")
+    assert 2 < event.sensitivity < 2 + Fraction(1, 10**6)
+    assert not curator.remaining
+
+
+def test_a_refused_choice_neither_charges_nor_looks(toy):
+    _, ledger = toy.curator()
+    watched = Watched(toy.table, ledger)
+    curator = Curator(watched, allotment=RHO, unit=Unit("replace"), ledger=ledger, noise=SeededNoise(1))
+
+    with pytest.raises(BudgetExhausted):
+        curator.choose(list(toy.workload), between(toy, (0.0, 1.0)), Rho(Fraction(1, 5)))
+
+    assert watched.seen == []
+    assert curator.remaining == RHO
+    assert tuple(ledger.events()) == ()
+
+
+@pytest.mark.parametrize("unit", [Unit("replace"), Unit("add-or-remove")], ids=lambda unit: unit.relation)
+@pytest.mark.parametrize("best", [0, 1, 2])
+def test_with_much_budget_the_best_option_is_chosen(toy, best, unit):
+    shares = np.roll([1.0, 0.5, 0.0], best)
+
+    for seed in range(5):
+        curator, _ = toy.curator(unit=unit, rho="1000", noise=SeededNoise(seed))
+        assert curator.choose(list(toy.workload), between(toy, shares), Rho(1000)) == best
+
+
+def test_with_hardly_any_budget_every_option_is_chosen_now_and_then(toy):
+    chosen = []
+    for seed in range(60):
+        curator, _ = toy.curator(noise=SeededNoise(seed))
+        chosen.append(
+            curator.choose(list(toy.workload), between(toy, (0.0, 0.5, 1.0)), Rho(Fraction(1, 10**12)))
+        )
+
+    assert min(np.bincount(chosen, minlength=3)) >= 8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_journal_answers_a_choice_without_another_look(toy, tmp_path, seed):
+    judgement, little = between(toy, np.linspace(0, 1, 50)), Rho(Fraction(1, 10**12))
+    ledger = _ledger()
+    run = ledger.begin(Rho(1), label="again")
+    settings = {"allotment": Rho(1), "unit": Unit("replace"), "ledger": ledger, "run": run}
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        curator = Curator(toy.table, **settings, journal=journal, noise=SeededNoise(seed))
+        before = curator.choose(list(toy.workload), judgement, little)
+
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        again = Curator(Locked(toy.table, ledger), **settings, journal=journal, noise=SeededNoise(seed + 100))
+        after = again.choose(list(toy.workload), judgement, little)
+
+    assert before == after
+    assert len(tuple(ledger.events(run))) == 1
+    assert again.remaining == curator.remaining
+
+
+def test_another_judgement_than_the_journals_is_refused(toy, tmp_path):
+    ledger = _ledger()
+    run = ledger.begin(Rho(1), label="changed")
+    settings = {"allotment": Rho(1), "unit": Unit("replace"), "ledger": ledger, "run": run}
+    for shares, refused in [((0.0, 1.0), False), ((0.0, 0.5, 1.0), True)]:
+        with Journal.open(tmp_path, run=run, settings={}) as journal:
+            curator = Curator(toy.table, **settings, journal=journal, noise=SeededNoise(1))
+            if refused:
+                with pytest.raises(CheckpointError, match="3 options"):
+                    curator.choose(list(toy.workload), between(toy, shares), RHO)
+            else:
+                curator.choose(list(toy.workload), between(toy, shares), RHO)

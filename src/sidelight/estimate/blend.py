@@ -57,7 +57,7 @@ class Blend:
     def sample(self, records: int, *, seed: int) -> Table:
         """Synthetic records from both, in shares as close to these as whole records allow."""
         rng = np.random.default_rng(seed)
-        some = int(np.floor(records * self.share + rng.random()))
+        some = min(records, int(np.floor(records * self.share + rng.random())))
         parts = [self.records.sample(some, seed=seed), self.model.sample(records - some, seed=seed)]
         codes = np.concatenate([part.codes() for part in parts])
         return Table.of_codes(self.domain, codes[rng.permutation(records)])

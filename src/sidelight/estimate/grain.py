@@ -101,4 +101,4 @@ def lowered(share: float, by: float) -> float:
     >>> lowered(0.5, 0.25)
     0.2
     """
-    return share * by / (share * by + 1 - share)
+    return share * by / (share * by + (1 - share))  # in this order never above 1

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import is_possible
 from sidelight.estimate.cliques import BYTES_PER_CELL, SizeOracle
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.likelihood import most_likely
@@ -37,6 +38,8 @@ Array = NDArray[np.float64]
 
 _LOOK_AT = 64
 """Gains recomputed between two fits: those that were the largest when last seen."""
+_ROUGH = 30
+"""Steps of a fit in the search for structure: gains are differences of errors, and need no more."""
 _ALPHAS = (1.0, 4.0, 16.0, 64.0)
 _PASSES = 2
 """Over all attributes, each time α of one given those of the others."""
@@ -79,6 +82,16 @@ class Prior:
     def domain(self) -> Domain:
         """The attributes of the private table."""
         return self.model.domain
+
+    def under(self, domain: Domain) -> "Prior":
+        """The same for a schema that may declare more impossible: without the records that cannot be."""
+        if self.grain is None:
+            return self
+        kept = is_possible(domain, self.grain.records)
+        if not kept.any():
+            return replace(self, grain=None, grain_share=0.0)
+        grain = Support(domain, self.grain.records[kept], self.grain.weights[kept], 1.0).with_total(1.0)
+        return replace(self, grain=grain)
 
     @property
     def sets(self) -> tuple[Attrs, ...]:
@@ -130,7 +143,7 @@ class PublicModel:
         ones = list(chosen)
         plain = dict.fromkeys(domain.attrs, 1.0)
         targets = [smoothed(half, ones, alpha=plain) for half in halves]
-        models = [most_likely(domain, target, steps=60) for target in targets]
+        models = [most_likely(domain, target, steps=_ROUGH) for target in targets]
         while len(chosen) - len(ones) < self.max_marginals:
             oracle = SizeOracle(domain, chosen)
             hopeful = [attrs for attrs in gains if gains[attrs] > 0 and not _inside(attrs, chosen)]
@@ -155,7 +168,7 @@ class PublicModel:
                 for half, target in zip(halves, targets, strict=True):
                     target |= smoothed(half, added, alpha=plain)
                 models = [
-                    most_likely(domain, target, start=model.potentials, steps=60)
+                    most_likely(domain, target, start=model.potentials, steps=_ROUGH)
                     for target, model in zip(targets, models, strict=True)
                 ]
         return chosen

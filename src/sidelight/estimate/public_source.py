@@ -166,15 +166,17 @@ class PublicRecords:
                 part = source.support
             else:
                 assert isinstance(source, Table)
-                share = min(1.0, most / source.records)
-                part = Support.of_table(source, total=1.0, share=share, seed=seed)
+                share, any_record = min(1.0, most / source.records), Domain.of(source.domain.sizes)
+                part = Support.of_table(source, total=1.0, share=share, seed=seed, domain=any_record)
             codes = part.records[:, source.domain.index(self.domain.attrs)]
             parts.append((codes, part.weights * weight))
         if not parts:
             return None
         codes, weights = (np.concatenate(found) for found in zip(*parts, strict=True))
-        kept = is_possible(self.domain, codes) & (weights > 0)
-        if not kept.any():
+        kept = np.flatnonzero(is_possible(self.domain, codes) & (weights > 0))
+        if kept.size > most:
+            kept = np.sort(np.random.default_rng(seed).choice(kept, most, replace=False))
+        if not kept.size:
             return None
         return Support(self.domain, codes[kept], weights[kept] / weights[kept].sum(), 1.0)
 

@@ -20,7 +20,6 @@ Specification and proof: docs/papers/aperture.md.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -31,18 +30,15 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.estimate.beliefs import Beliefs
-from sidelight.estimate.blend import Blend
-from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.grain import Grain, evenness, lowered
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.mirror_descent import MirrorDescent
-from sidelight.estimate.model import Model
 from sidelight.estimate.public_model import Prior, PublicModel, narrowed
 from sidelight.estimate.public_source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.estimate.public_trust import trusted
-from sidelight.estimate.support import Support
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
+from sidelight.mechanisms.aperture_grain import chosen_blend
 from sidelight.mechanisms.aperture_plan import Forecast
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
@@ -52,14 +48,9 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement, Prospect
-from sidelight.select.judgement import LeastError
 
 _LOOK_AT = 150
 """Marginals by which it is judged how much room the public model deserves."""
-_JUDGE_BY = 500
-"""Most marginals by which it is judged how much of the public records themselves to take."""
-_PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""What may be taken of them, as parts of what public data alone would have."""
 
 OnePublic = Table | WeightedRecords | Release | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -157,10 +148,18 @@ class Aperture(Mechanism):
             rounds, left = rounds + 1, left - 1
 
         card = _card(beliefs, model, rounds) | surprises.card(spreads=beliefs.dispersions())
-        released: Model = model
-        if prior.grain is not None:
-            released = self._with_grain(curator, prior, prior.grain, measurements, model, weights)
-        return Release(released, tuple(measurements), curator.events, card=card)
+        if prior.grain is None:
+            return Release(model, tuple(measurements), curator.events, card=card)
+        # SELECT how much of the public records themselves to take, after the same answers.
+        about_records = Beliefs(replace(prior, stray=1.0), n, least_doubt=self.least_doubt)
+        records = Grain(prior.grain, n).follow(measurements, about_records)
+        blend = chosen_blend(
+            curator, model, records, weights,
+            most=lowered(prior.grain_share, evenness(records) / evenness(prior.grain)),
+            limit_mb=self.max_model_mb,
+        )  # fmt: skip
+        card["aperture"]["records_share"] = blend.share
+        return Release(blend if blend.share else model, tuple(measurements), curator.events, card=card)
 
     def _believed(
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
@@ -188,27 +187,6 @@ class Aperture(Mechanism):
         )
         return narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
 
-    def _with_grain(
-        self,
-        curator: Curator,
-        prior: Prior,
-        grain: Support,
-        measurements: Sequence[Measurement],
-        model: GraphicalModel,
-        weights: Mapping[Attrs, float],
-    ) -> Model:
-        """The model, blended with public records that follow the same answers; the curator says how far."""
-        n = model.total
-        about_records = Beliefs(replace(prior, stray=1.0), n, least_doubt=self.least_doubt)
-        records = Grain(grain, n).follow(measurements, about_records)
-        most = lowered(prior.grain_share, evenness(records) / evenness(grain))
-        shares = [part * most for part in _PARTS]
-        judged = _judged(model.domain, weights, limit_mb=self.max_model_mb)
-        # SELECT the blend that is closest to the data on the workload.
-        error = LeastError(model, records, shares, weights={c: weights[c] for c in judged}, total=n)
-        share = shares[curator.choose([Marginal(c) for c in judged], error, curator.remaining)]
-        return Blend(model, records, share) if share > 0 else model
-
     def _forecast(
         self, spare: Cost, unit: Unit, prospects: Mapping[Attrs, Prospect], beliefs: Beliefs
     ) -> Forecast:
@@ -233,7 +211,7 @@ class Aperture(Mechanism):
         if public is None:
             return Prior.nothing(domain)
         if isinstance(public, Prior):
-            return public
+            return public.under(domain)
         sources = _sources(public, seed=self.seed)
         records = PublicRecords.of(domain, sources)
         if len(sources) > 1 and measurements:
@@ -267,14 +245,6 @@ class Aperture(Mechanism):
                 "noise is that of the most rounds; fewer, with less noise each, are planned along the way",
             ),
         )
-
-
-def _judged(domain: Domain, weights: Mapping[Attrs, float], *, limit_mb: float) -> list[Attrs]:
-    """The marginals of the workload itself, or a part of them; none that is larger than the model."""
-    most = limit_mb * 2**20 / BYTES_PER_CELL
-    inside = {part for attrs in weights for part in combinations(attrs, len(attrs) - 1)}
-    found = [attrs for attrs in weights if attrs not in inside and domain.size(attrs) <= most]
-    return found[:: max(1, len(found) // _JUDGE_BY)] or [attrs for attrs in weights if len(attrs) == 1]
 
 
 def _sources(public: Public, *, seed: int) -> list[PublicSource]:

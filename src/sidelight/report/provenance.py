@@ -221,14 +221,17 @@ def _measure(public_error: Any) -> str:
 
 
 def _taken(card: Mapping[str, Any]) -> list[str]:
-    """Marginals that a mechanism says it took from public data: JAM's rounds, APERTURE's public model."""
+    """What a mechanism says it took from public data: JAM's rounds, APERTURE's public model and records."""
     rounds = card.get("rounds")
     if isinstance(rounds, list):
         public = [one for one in rounds if isinstance(one, Mapping) and one.get("source") == "public"]
         return list(dict.fromkeys(joined(one.get("marginal", ())) for one in public))
     aperture = card.get("aperture")
-    held = aperture.get("public_marginals") if isinstance(aperture, Mapping) else None
-    return [joined(attrs) for attrs in held] if isinstance(held, list) else []
+    if not isinstance(aperture, Mapping):
+        return []
+    held, share = aperture.get("public_marginals"), aperture.get("records_share")
+    records = [f"whole records ({share:.0%} of the release)"] if isinstance(share, float) and share else []
+    return records + ([joined(attrs) for attrs in held] if isinstance(held, list) else [])
 
 
 def _pairs(mapping: Any) -> tuple[tuple[str, str], ...]:

@@ -195,3 +195,25 @@ def test_values_that_no_public_record_has_are_named():
     model = Support(Domain.of({"a": 3, "b": 2}), np.array([[0, 0], [2, 1]]), np.ones(2), 2.0)
 
     assert missing_values(model, ("a", "b")) == {"a": 1}
+
+
+def test_cells_say_where_each_record_is_counted():
+    table = table_of((5, 4, 3), 60, seed=2)
+    support = Support.of_table(table, total=60.0)
+
+    for attrs in [(), ("a1",), ("a2", "a0"), ("a0", "a1", "a2")]:
+        columns = [support.records[:, table.domain.index([attr])[0]] for attr in attrs]
+        expected = np.ravel_multi_index(columns, table.domain.project(attrs).shape) if attrs else 0
+        assert (support.cells(attrs) == expected).all()
+
+
+def test_marginals_one_at_a_time_are_those_asked_for_and_none_is_kept():
+    support = Support.of_table(table_of((5, 4, 3), 60, seed=2), total=60.0)
+    wanted = [("a1",), ("a2", "a0"), (), ("a1",)]
+
+    found = list(support.count_each(wanted))
+
+    assert [place for place, _ in found] == [0, 1, 2, 3]
+    assert not support._kept
+    for (_, counts), attrs in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(counts, support.count(attrs))

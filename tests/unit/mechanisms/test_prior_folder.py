@@ -1,6 +1,7 @@
 """A prior on disk comes back the same, or is refused with the reason."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, SchemaError
 from sidelight.estimate.public_model import Prior
+from sidelight.estimate.support import Support
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.mechanisms.prior_folder import load_prior, read_public, save_prior
@@ -33,6 +35,76 @@ def test_a_saved_prior_comes_back_the_same(saved):
     assert np.array_equal(loaded.model.count(("a", "b")), prior.model.count(("a", "b")))
     assert (loaded.records, loaded.alpha) == (prior.records, prior.alpha)
     assert loaded.records_by_attribute == prior.records_by_attribute
+
+
+@pytest.fixture
+def grainy(toy, saved, tmp_path):
+    """A prior that keeps records; five of six, with weights of their own."""
+    prior, _ = saved
+    records = toy.table.codes()[:5]
+    grain = Support(toy.table.domain, records, np.array([0.1, 0.3, 0.2, 0.15, 0.25]), 1.0)
+    prior = replace(prior, grain=grain, grain_share=0.35)
+    return prior, save_prior(prior, SCHEMA, tmp_path / "grainy")
+
+
+def test_a_saved_prior_keeps_its_records(grainy):
+    prior, folder = grainy
+
+    loaded = load_prior(folder, SCHEMA)
+
+    assert loaded.grain_share == 0.35
+    assert loaded.grain.total == 1.0
+    assert loaded.grain.domain == prior.domain
+    assert np.array_equal(loaded.grain.records, prior.grain.records)
+    assert np.array_equal(loaded.grain.weights, prior.grain.weights)
+
+
+def test_a_saved_prior_without_records_has_none_afterwards(saved, tmp_path):
+    prior = replace(saved[0], grain=None, grain_share=0.0)
+
+    folder = save_prior(prior, SCHEMA, tmp_path / "bare")
+
+    assert not list(folder.glob("grain.*"))
+    loaded = load_prior(folder, SCHEMA)
+    assert (loaded.grain, loaded.grain_share) == (None, 0.0)
+    assert loaded.stray == prior.stray
+
+
+def test_a_saved_prior_gives_the_release_of_the_prior_itself_records_included(grainy, toy):
+    prior, folder = grainy
+    releases = []
+    for public in (prior, load_prior(folder)):
+        curator, _ = toy.curator()
+        releases.append(Aperture(max_rounds=2).run(curator, toy.workload, public=public))
+
+    first, second = releases
+
+    assert first.events == second.events
+    assert first.events[-1].what == "5 options, by 3 queries"
+    assert np.array_equal(first.count(("a", "b", "c")), second.count(("a", "b", "c")))
+
+
+def test_records_that_were_edited_or_lost_are_refused(grainy):
+    _, folder = grainy
+    weights = folder / "grain.weights.parquet"
+    with weights.open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(ReleaseError, match=r"grain\.weights\.parquet was changed"):
+        load_prior(folder)
+    weights.unlink()
+    with pytest.raises(ReleaseError, match=r"grain\.weights\.parquet is missing"):
+        load_prior(folder)
+
+
+def test_a_folder_of_the_format_before_is_refused_with_the_remedy(saved):
+    _, folder = saved
+    about = folder / "prior.json"
+    plain = json.loads(about.read_text())
+    older = {name: value for name, value in plain.items() if name not in ("grain", "grain_share")}
+    about.write_text(json.dumps(older | {"format": 2}))
+
+    with pytest.raises(ReleaseError, match="Fit the prior again"):
+        load_prior(folder, SCHEMA)
 
 
 def test_a_release_from_a_saved_prior_is_the_one_from_the_public_table(saved, toy):

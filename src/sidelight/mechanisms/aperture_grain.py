@@ -1,0 +1,49 @@
+"""How much of the public records themselves APERTURE's release takes beside its tree.
+
+    λ ~ exp(−ε Σ_c w_c ‖x_c − μ_c(λ)‖₁ / 2Δ),   μ(λ) = (1 − λ) p + λ r,   λ ∈ {0, ¼, ½, ¾, 1} λ₀
+
+λ₀ is what public data alone would take (estimate/public_model.py). They cannot know how far the private
+table is from them, and noisy answers know it only of the marginals that were selected for being far off; so
+the curator is asked. One number moves by Δ₁ at most, and a small budget tells it well.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+
+from sidelight.curator import Curator
+from sidelight.data.domain import Attrs, Domain
+from sidelight.estimate.blend import Blend
+from sidelight.estimate.cliques import BYTES_PER_CELL
+from sidelight.estimate.graphical import GraphicalModel
+from sidelight.estimate.support import Support
+from sidelight.queries.query import Marginal
+from sidelight.select.judgement import LeastError
+
+_JUDGE_BY = 500
+"""Most marginals by which blends are judged: of a larger workload, an even part."""
+_PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def chosen_blend(
+    curator: Curator,
+    model: GraphicalModel,
+    records: Support,
+    weights: Mapping[Attrs, float],
+    *,
+    most: float,
+    limit_mb: float,
+) -> Blend:
+    """The blend that is closest to the data on the workload, for all that is left of the budget."""
+    shares = [part * most for part in _PARTS]
+    judged = _judged(model.domain, weights, limit_mb=limit_mb)
+    error = LeastError(model, records, shares, weights={c: weights[c] for c in judged}, total=model.total)
+    chosen = curator.choose([Marginal(c) for c in judged], error, curator.remaining)
+    return Blend(model, records, shares[chosen])
+
+
+def _judged(domain: Domain, weights: Mapping[Attrs, float], *, limit_mb: float) -> list[Attrs]:
+    """The marginals that the workload asks for, without their parts, and none larger than the model."""
+    most = limit_mb * 2**20 / BYTES_PER_CELL
+    parts = {part for attrs in weights for part in combinations(attrs, len(attrs) - 1)}
+    whole = [attrs for attrs in weights if attrs not in parts and domain.size(attrs) <= most]
+    return whole[:: max(1, len(whole) // _JUDGE_BY)] or [attrs for attrs in weights if len(attrs) == 1]
