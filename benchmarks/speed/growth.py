@@ -33,6 +33,7 @@ from experiment import RESULTS, curator_of
 from plot import line_plot
 from resumable import read, run_cells
 from sidelight.data.table import Table
+from sidelight.estimate.blend import Blend
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
@@ -100,10 +101,11 @@ def one(mechanism: str, records: int, attributes: int, limit_mb: float) -> dict[
     private.count_many(workload.supports)
     counting = time.process_time() - counting
     closure = workload.closure(private.domain)
+    model = release.model.model if isinstance(release.model, Blend) else release.model
     return {
         "run_seconds": seconds,
         "counting_seconds": counting,
-        "model_mb": release.model.tree.bytes / 2**20,  # type: ignore[attr-defined]
+        "model_mb": model.tree.bytes / 2**20,  # type: ignore[attr-defined]
         "before_mb": before,
         "peak_mb": above,
         "workload_mb": 8 * sum(private.domain.size(attrs) for attrs in closure) / 2**20,

@@ -1,6 +1,7 @@
 """APERTURE with one part taken away at a time.
 
     python benchmarks/utility/ablations.py                    every part, four cells, two seeds
+    python benchmarks/utility/ablations.py --cells 2 --seeds 1
     python benchmarks/utility/ablations.py --print            only the table, from the results
 
 A cell that is in the results already is never repeated. Parts that are settings are set; the others are
@@ -25,12 +26,13 @@ from pairs import load
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
 from sidelight.estimate.public_model import Prior
+from sidelight.estimate.public_model import _against_each_other as _judged
 from sidelight.evaluation.marginals import workload_error
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload
 
-CELLS = (("adult100", 0.1), ("titanic", 1.0), ("adult025", 1.0), ("adult025", 10.0))
+CELLS = (("adult100", 0.1), ("employment-2018-2015", 1.0), ("titanic", 1.0), ("adult025", 1.0))
 LIMIT = 5.0
 PATH = RESULTS / "ablations.csv"
 
@@ -40,7 +42,12 @@ Replaced = dict[str, Any]
 PUBLIC: dict[str, Replaced] = {
     "no smoothing (α = 1)": {"sidelight.estimate.public_model._ALPHAS": (1.0,)},
     "rare values not fitted": {"sidelight.estimate.public_model._SWEEPS": 0},
-    "halves not asked how far q strays": {"sidelight.estimate.public_model._stray": lambda *_: 1.0},
+    "halves not asked how far q strays": {
+        "sidelight.estimate.public_model._against_each_other": lambda *asked: (1.0, _judged(*asked)[1]),
+    },
+    "no public records beside the tree": {
+        "sidelight.estimate.public_source.PublicRecords.whole": lambda *_, **__: None,
+    },
 }
 """Parts of the public fit."""
 PRIVATE: dict[str, Replaced] = {
@@ -63,16 +70,17 @@ VARIANTS = (*SETTINGS, *PUBLIC, *PRIVATE)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--cells", type=int, default=len(CELLS), help="how many of the cells")
     parser.add_argument("--print", action="store_true", dest="only_print")
     asked = parser.parse_args()
     if not asked.only_print:
-        run_cells(PATH, cells(asked.seeds), measure)
+        run_cells(PATH, cells(asked.seeds, asked.cells), measure)
     table()
 
 
-def cells(seeds: int) -> Iterator[dict[str, Any]]:
+def cells(seeds: int, number: int) -> Iterator[dict[str, Any]]:
     for seed in range(seeds):
-        for data, epsilon in CELLS:
+        for data, epsilon in CELLS[:number]:
             for variant in VARIANTS:
                 yield {"variant": variant, "data": data, "epsilon": epsilon, "seed": seed}
 
@@ -124,7 +132,8 @@ def table() -> None:
             key = {"variant": variant, "data": data, "epsilon": str(epsilon)}
             errors = [float(x["error"]) for x in lines if all(x[k] == v for k, v in key.items())]
             mean, spread = mean_and_error(errors) if errors else (float("nan"), 0.0)
-            shown.append(f"{mean:.4f} ± {spread:.4f} ({len(errors)})" if len(errors) > 1 else f"{mean:.4f}")
+            one = f"{mean:.4f}" if errors else ""
+            shown.append(f"{mean:.4f} ± {spread:.4f} ({len(errors)})" if len(errors) > 1 else one)
         print(f"| {variant} | " + " | ".join(shown) + " |")
 
 

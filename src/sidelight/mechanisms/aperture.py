@@ -73,7 +73,7 @@ class Aperture(Mechanism):
     """Share of each round that selects."""
     grain_share: float = 0.03
     """Share of the budget that chooses how much of the public records themselves to take, where there are
-    any that promise something."""
+    any that promise something; 0 takes none."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
@@ -112,7 +112,8 @@ class Aperture(Mechanism):
         measurements = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
         # ESTIMATE: the public model, then how far to trust it.
         prior = self.prior(public, domain, weights, measurements=measurements, total=n)
-        kept_back = rho.split(self.grain_share if prior.grain is not None else 0.0)[0].value
+        grain = prior.grain if self.grain_share else None
+        kept_back = rho.split(self.grain_share if grain else 0.0)[0].value
         beliefs, start = self._believed(prior, domain, measurements, total=n)
         if any(len(attrs) > 1 for attrs in prior.sets):
             prior = self._with_room(curator, prior, beliefs, start, scaled)
@@ -148,14 +149,14 @@ class Aperture(Mechanism):
             rounds, left = rounds + 1, left - 1
 
         card = _card(beliefs, model, rounds) | surprises.card(spreads=beliefs.dispersions())
-        if prior.grain is None:
+        if grain is None:
             return Release(model, tuple(measurements), curator.events, card=card)
         # SELECT how much of the public records themselves to take, after the same answers.
         about_records = Beliefs(replace(prior, stray=1.0), n, least_doubt=self.least_doubt)
-        records = Grain(prior.grain, n).follow(measurements, about_records)
+        records = Grain(grain, n).follow(measurements, about_records)
         blend = chosen_blend(
             curator, model, records, weights,
-            most=lowered(prior.grain_share, evenness(records) / evenness(prior.grain)),
+            most=lowered(prior.grain_share, evenness(records) / evenness(grain)),
             limit_mb=self.max_model_mb,
         )  # fmt: skip
         card["aperture"]["records_share"] = blend.share

@@ -214,3 +214,13 @@ def test_of_very_many_marginals_a_part_is_judged_by():
 def test_a_share_of_the_budget_outside_its_range_is_refused(share):
     with pytest.raises(SettingError, match="grain_share"):
         Aperture(grain_share=share)
+
+
+def test_without_a_budget_for_the_choice_no_records_are_taken_and_all_is_measured(prior):
+    curator = curator_of("1/10")
+
+    release = replace(CRAMPED, grain_share=0.0).run(curator, WORKLOAD, public=prior)
+
+    assert isinstance(release.model, GraphicalModel)
+    assert not curator.remaining
+    assert "records_share" not in release.card["aperture"]
