@@ -94,8 +94,9 @@ class Aperture(Mechanism):
         _check.share(
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
             select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
-            grain_share=self.grain_share,
         )  # fmt: skip
+        if self.grain_share != 0:
+            _check.share(grain_share=self.grain_share)
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
