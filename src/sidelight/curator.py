@@ -109,7 +109,8 @@ class Curator(Door):
 
         def look_and_draw() -> NDArray[np.int64]:
             self._count_together([query.attrs for query in queries])
-            scores = np.zeros(judgement.options)
+            # PRIVACY: a public start, the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
+            scores = judgement.log_odds * float(2 * event.sensitivity / event.epsilon)
             for place in judgement.in_turn(queries):
                 scores += judgement(queries[place], self._exact(queries[place]))
             return np.array([exponential(self._noise, scores, event)], dtype=np.int64)

@@ -1,12 +1,15 @@
 """How much of the public records themselves APERTURE's release takes beside its tree.
 
-    λ ~ exp(−ε Σ_c w_c ‖x_c − μ_c(λ)‖₁ / 2Δ),   μ(λ) = (1 − λ) p + λ r,   λ ∈ {0, ¼, ½, ¾, 1} λ₀
+    λ ~ o^{λ/λ₀} exp(−ε Σ_c w_c ‖x_c − μ_c(λ)‖₁ / 2Δ),   μ(λ) = (1 − λ) p + λ r,   λ ∈ {0, ¼, ½, ¾, 1} λ₀
 
-λ₀ is what public data alone would take (estimate/public_model.py). They cannot know how far the private
-table is from them, and noisy answers know it only of the marginals that were selected for being far off; so
-the curator is asked. One number moves by Δ₁ at most, and a small budget tells it well.
+λ₀ is what public data alone would take (estimate/public_model.py), and o = λ₀/(1 − λ₀) its odds: where the
+budget tells nothing, records that public data think far better than a model are still likely to be taken.
+Public data cannot know how far the private table is from them, and noisy answers know it only of the
+marginals that were selected for being far off; so the curator is asked. One number moves by Δ₁ at most, and a
+small budget tells it well.
 """
 
+import math
 from collections.abc import Mapping
 from itertools import combinations
 
@@ -36,7 +39,11 @@ def chosen_blend(
     """The blend that is closest to the data on the workload, for all that is left of the budget."""
     shares = [part * most for part in _PARTS]
     judged = _judged(model.domain, weights, limit_mb=limit_mb)
-    error = LeastError(model, records, shares, weights={c: weights[c] for c in judged}, total=model.total)
+    odds = math.log(most / (1 - most)) if 0 < most < 1 else 0.0
+    error = LeastError(
+        model, records, shares, weights={c: weights[c] for c in judged}, total=model.total,
+        log_odds=[part * odds for part in _PARTS],
+    )  # fmt: skip
     chosen = curator.choose([Marginal(c) for c in judged], error, curator.remaining)
     return Blend(model, records, shares[chosen])
 

@@ -30,6 +30,8 @@ class Judgement(ABC):
     """How well each of several options does, as a sum of what single queries say of them."""
 
     options: int
+    log_odds: Array
+    """How likely each option is held to be before anything private is seen: logarithms, up to a constant."""
 
     @abstractmethod
     def sensitivity(self, unit: Unit, queries: Sequence[Query]) -> Fraction:
@@ -55,8 +57,10 @@ class LeastError(Judgement):
         *,
         weights: Mapping[Attrs, float],
         total: float,
+        log_odds: Sequence[float] | None = None,
     ) -> None:
         self.options = len(shares)
+        self.log_odds = np.zeros(len(shares)) if log_odds is None else np.asarray(log_odds, dtype=np.float64)
         self._models = (first, second)
         self._shares = shares
         whole = sum(weights.values())

@@ -5,13 +5,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.support import Support
+from sidelight.privacy.budget import Budget, Rho
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.select.judgement import LeastError
+from sidelight.testing import SeededNoise
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
 WEIGHTS = {("a", "b"): 3.0, ("c", "a"): 1.0, ("b",): 4.0}
@@ -132,3 +137,23 @@ def test_errors_are_cut_at_four_times_the_total():
 
     assert scores(judgement, [A], lambda _: [4, 1]) == pytest.approx([-4.0])
     assert scores(judgement, [A], lambda _: [10**9, 5]) == pytest.approx([-4.0])
+
+
+def test_what_is_held_likely_beforehand_decides_where_the_budget_tells_nothing_and_not_where_it_does():
+    domain = Domain.of({"a": 2})
+    table = Table.of_codes(domain, np.zeros((100, 1), dtype=int))
+    right, wrong = (Support(domain, np.array([[value]]), np.array([100.0]), 100.0) for value in (0, 1))
+
+    def second_is_chosen(rho):
+        # The second is held to be e³⁰ times as likely, and is wrong.
+        judgement = LeastError(
+            right, wrong, [0.0, 1.0], weights={("a",): 1.0}, total=100.0, log_odds=[0.0, 30.0]
+        )
+        ledger = MemoryLedger(Promise(Budget(epsilon=1e7, delta=1e-9), Unit("replace"), "toy"))
+        curator = Curator(
+            table, allotment=Rho(rho), unit=Unit("replace"), ledger=ledger, noise=SeededNoise(0)
+        )
+        return curator.choose([Marginal(("a",))], judgement, curator.remaining) == 1
+
+    assert second_is_chosen(Fraction(1, 10**6))
+    assert not second_is_chosen(Fraction(10))
