@@ -48,7 +48,7 @@ model's, but never fewer than the first, where slices cost more than they save, 
 which a cache holds."""
 _FEWEST_KEPT = 1 << 18
 """Cells that may be kept for later questions."""
-_MOST_KEPT = 1.5
+_MOST_KEPT = 0.5
 """The same as a multiple of the model's, where that is more."""
 _MOST_MESSAGE = 1.0
 """Cells of a message, likewise, above which it is made slice by slice for each question, and not kept."""

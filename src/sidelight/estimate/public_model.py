@@ -270,6 +270,7 @@ def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
     if len(kept) == len(prior.sets):
         return prior
     targets = dict(zip(kept, prior.model.count_many(kept), strict=True))
+    prior.model.forget()
     start = {attrs: prior.model.potentials[attrs] for attrs in kept}
     return replace(prior, model=most_likely(domain, targets, start=start, steps=200, sweeps=_SWEEPS))
 

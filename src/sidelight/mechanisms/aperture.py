@@ -269,6 +269,7 @@ def _card(beliefs: Beliefs, model: GraphicalModel, rounds: int) -> dict[str, Any
     prior, n = beliefs.prior, beliefs.total
     held = list(beliefs.held)
     public = prior.model.count_many(held)
+    prior.model.forget()
     fitted = model.count_many(held)
     spreads = beliefs.spreads()
     moved = {
