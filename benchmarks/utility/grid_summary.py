@@ -1,7 +1,7 @@
 """The grid as tables and pictures: APERTURE beside its rivals, from jam_grid.csv and aperture_cells.csv.
 
     python benchmarks/utility/grid_summary.py             JAM's eight pairs: the grid of 48 cells
-    python benchmarks/utility/grid_summary.py --others    pairs that no constant was chosen on
+    python benchmarks/utility/grid_summary.py --others    pairs that are not JAM's
 
 Prints one line for each private/public pair and ε: mean errors over seeds, and the ratio of APERTURE's to
 the best rival's. Rivals are AIM and JAM under APERTURE's size limit (and at 80 MB, where that was run),

@@ -1,4 +1,4 @@
-"""Private tables with public ones beside them: JAM's eight, and others that no constant was chosen on.
+"""Private tables with public ones beside them: JAM's eight, and others to see what holds beyond them.
 
 The others are neighbouring states (ACS income), the same state three years before (ACS employment), a
 community against the nation or against another community (NIST's excerpts), and three of JAM's whose
