@@ -109,10 +109,11 @@ class Curator(Door):
 
         def look_and_draw() -> NDArray[np.int64]:
             self._count_together([query.attrs for query in queries])
-            # PRIVACY: a public start, the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
-            scores = judgement.log_odds * float(2 * event.sensitivity / event.epsilon)
+            scores = np.zeros(judgement.options)
             for place in judgement.in_turn(queries):
                 scores += judgement(queries[place], self._exact(queries[place]))
+            # PRIVACY: public, so the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
+            scores += judgement.start(float(2 * event.sensitivity / event.epsilon))
             return np.array([exponential(self._noise, scores, event)], dtype=np.int64)
 
         (chosen,) = self._pay_then(event, look_and_draw).tolist()

@@ -26,12 +26,18 @@ _SLACK = Fraction(1, 2**40)
 and by pairs, as here, by less than 2⁻⁴⁷."""
 
 
+_MOST_START = 2.0**10
+"""Of n, likewise: what an option may begin with."""
+
+
 class Judgement(ABC):
     """How well each of several options does, as a sum of what single queries say of them."""
 
     options: int
-    log_odds: Array
-    """How likely each option is held to be before anything private is seen: logarithms, up to a constant."""
+
+    def start(self, scale: float) -> Array:
+        """What each option begins with, from public knowledge alone; ``scale`` makes it e times as likely."""
+        return np.zeros(self.options)
 
     @abstractmethod
     def sensitivity(self, unit: Unit, queries: Sequence[Query]) -> Fraction:
@@ -60,13 +66,19 @@ class LeastError(Judgement):
         log_odds: Sequence[float] | None = None,
     ) -> None:
         self.options = len(shares)
-        self.log_odds = np.zeros(len(shares)) if log_odds is None else np.asarray(log_odds, dtype=np.float64)
+        self._log_odds = np.zeros(len(shares)) if log_odds is None else np.asarray(log_odds, dtype=np.float64)
         self._models = (first, second)
         self._shares = shares
         whole = sum(weights.values())
         self._weights = {attrs: weight / whole for attrs, weight in weights.items()}
         self._total = total
         self._answers: dict[Attrs, Array] = {}
+
+    def start(self, scale: float) -> Array:
+        # PRIVACY: the same on neighbours. Bounded, so that adding it rounds by less than n·2⁻⁴²; where the
+        # bound is felt, the budget tells nothing.
+        bound = _MOST_START * self._total
+        return np.clip(scale * self._log_odds, -bound, bound)
 
     def sensitivity(self, unit: Unit, queries: Sequence[Query]) -> Fraction:
         # PRIVACY: the models are released already, so only x moves, by Δ₁ of each marginal; errors are cut at

@@ -157,3 +157,12 @@ def test_what_is_held_likely_beforehand_decides_where_the_budget_tells_nothing_a
 
     assert second_is_chosen(Fraction(1, 10**6))
     assert not second_is_chosen(Fraction(10))
+
+
+def test_what_an_option_begins_with_is_bounded_so_that_adding_it_rounds_by_next_to_nothing():
+    judgement = LeastError(
+        Answering({}), Answering({}), [0.0, 1.0], weights={("a",): 1.0}, total=100.0, log_odds=[0.0, 3.0]
+    )
+
+    assert judgement.start(2.0).tolist() == [0.0, 6.0]
+    assert judgement.start(1e12).tolist() == [0.0, 102_400.0]
