@@ -10,7 +10,7 @@
         s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
     r ← the same with the public records in place of q                                          free
-    λ ~ odds · exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ);    p ← (1 − λ) p + λ r         select
+    λ ~ odds · exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ);  p ← (1 − λ) p + λ r                select
 
 EI_c is the expected improvement (select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is
 the plain information projection. Public data are never candidates, so the score moves by Δ₁ alone.
