@@ -33,7 +33,9 @@ from experiment import RESULTS, curator_of
 from plot import line_plot
 from resumable import read, run_cells
 from sidelight.data.table import Table
-from sidelight.estimate.blend import Blend
+from sidelight.estimate.graphical import GraphicalModel
+from sidelight.estimate.model import Model
+from sidelight.estimate.support import Support
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
@@ -101,15 +103,22 @@ def one(mechanism: str, records: int, attributes: int, limit_mb: float) -> dict[
     private.count_many(workload.supports)
     counting = time.process_time() - counting
     closure = workload.closure(private.domain)
-    model = release.model.model if isinstance(release.model, Blend) else release.model
     return {
         "run_seconds": seconds,
         "counting_seconds": counting,
-        "model_mb": model.tree.bytes / 2**20,  # type: ignore[attr-defined]
+        "model_mb": _bytes(release.model) / 2**20,
         "before_mb": before,
         "peak_mb": above,
         "workload_mb": 8 * sum(private.domain.size(attrs) for attrs in closure) / 2**20,
     }
+
+
+def _bytes(model: Model) -> int:
+    """What the released model takes: its tree, or its records and their weights."""
+    if isinstance(model, Support):
+        return model.records.nbytes + model.weights.nbytes
+    assert isinstance(model, GraphicalModel)
+    return model.tree.bytes
 
 
 def data(records: int, attributes: int) -> tuple[Table, Table]:

@@ -56,13 +56,14 @@ PRIVATE: dict[str, Replaced] = {
         "sidelight.estimate.spread._OWN_SCALE": 1.0, "sidelight.estimate.spread._SHARED_SCALE": 2.0,
     },
     "public model keeps its room": {"sidelight.mechanisms.aperture.narrowed": lambda prior, **_: prior},
-    "always 24 rounds": {"sidelight.mechanisms.aperture_plan.Forecast.rounds": lambda _, most: most},
+    "all rounds there may be": {"sidelight.mechanisms.aperture_plan.Forecast.rounds": lambda _, most: most},
 }  # fmt: skip
 """Parts of the private phase."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "all of it": {},
     "no public structure": {"max_public_marginals": 0},
     "no public data": {},
+    "no particles, all in the tree": {"particle_share": 0.0, "max_rounds": 24},
 }
 VARIANTS = (*SETTINGS, *PUBLIC, *PRIVATE)
 

@@ -72,21 +72,11 @@ class Curator(Door):
 
         Each score lists one number a query or one a cell; selection is among all of them.
         """
-        if not candidates:
-            raise SettingError("there is nothing to select from: the list of candidates is empty.")
-        make, draw = _METHODS[method]
-        sensitivity = max(score.sensitivity(self.unit, query) for query in candidates)
-        event = make.at(
-            cost, what=f"{len(candidates)} candidates", sensitivity=sensitivity, candidates=len(candidates)
-        )
+        _, draw = _METHODS[method]
+        event = self._selection(candidates, score, cost, method=method)
 
         def look_and_draw() -> NDArray[np.int64]:
-            self._count_together([query.attrs for query in candidates])
-            found = {
-                place: np.atleast_1d(score(candidates[place], self._exact(candidates[place])))
-                for place in score.in_turn(candidates)
-            }
-            scores = [found[place] for place in range(len(candidates))]
+            scores = self._scores(candidates, score)
             index = draw(self._noise, np.concatenate(scores).astype(np.float64), event)
             ends = np.cumsum([part.size for part in scores])
             which = int(np.searchsorted(ends, index, side="right"))
@@ -97,6 +87,32 @@ class Curator(Door):
         self._rounds += 1
         self._tell(f"round {self._rounds}: selected {chosen.describe()}")
         return chosen, cell
+
+    def select_many(self, candidates: Sequence[Q], score: Score, cost: Cost, *, number: int) -> list[Q]:
+        """So many candidates, one after another and none twice; each selection costs ``cost``.
+
+        All go by the same scores, one for each query, so that looking once is enough.
+        """
+        if number > len(candidates):
+            raise SettingError(f"number = {number} is more than the {len(candidates)} candidates there are.")
+        event = self._selection(candidates, score, cost, method="exponential")
+        scores = np.empty(0)
+        chosen: list[int] = []
+
+        def look_and_draw() -> NDArray[np.int64]:
+            # PRIVACY: the first selection that is not in the journal looks, and it is paid for by then.
+            nonlocal scores
+            if not scores.size:
+                scores = np.concatenate(self._scores(candidates, score)).astype(np.float64)
+            open_ = scores.copy()
+            open_[chosen] = -np.inf
+            return np.array([exponential(self._noise, open_, event)], dtype=np.int64)
+
+        for _ in range(number):
+            chosen += self._pay_then(event, look_and_draw).tolist()
+            self._rounds += 1
+            self._tell(f"round {self._rounds}: selected {candidates[chosen[-1]].describe()}")
+        return [candidates[place] for place in chosen]
 
     def choose(self, queries: Sequence[Query], judgement: Judgement, cost: Cost) -> int:
         """Which option does best on all these queries together, as far as the noise lets one see."""
@@ -145,8 +161,27 @@ class Curator(Door):
             query, np.asarray(noisy * float(step), dtype=np.float64), event.stddev * float(step)
         )
 
-    # PRIVACY: the two methods below return exact private counts. They are called only
+    def _selection(self, candidates: Sequence[Query], score: Score, cost: Cost, *, method: str) -> Any:
+        """The event of one selection."""
+        if not candidates:
+            raise SettingError("there is nothing to select from: the list of candidates is empty.")
+        make, _ = _METHODS[method]
+        sensitivity = max(score.sensitivity(self.unit, query) for query in candidates)
+        return make.at(
+            cost, what=f"{len(candidates)} candidates", sensitivity=sensitivity, candidates=len(candidates)
+        )
+
+    # PRIVACY: the three methods below see exact private counts. They are called only
     # inside look_and_draw, that is, after the event is paid and written.
+
+    def _scores(self, candidates: Sequence[Query], score: Score) -> list[NDArray[Any]]:
+        """What each candidate scores: one number, or one for each of its cells."""
+        self._count_together([query.attrs for query in candidates])
+        found = {
+            place: np.atleast_1d(score(candidates[place], self._exact(candidates[place])))
+            for place in score.in_turn(candidates)
+        }
+        return [found[place] for place in range(len(candidates))]
 
     def _exact(self, query: Query) -> NDArray[np.int64]:
         counts = self._counts.get(query.attrs)

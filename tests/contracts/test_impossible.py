@@ -140,10 +140,11 @@ def test_public_records_beside_a_prior_fitted_without_the_declaration_do_not_und
         grain=Support.of_table(table(seed=2), total=1.0), grain_share=0.5,
     )  # fmt: skip
 
-    release = made(Aperture(max_rounds=3), public=prior)
+    for share, kind in ((0.0, Blend), (0.5, Support)):
+        release = made(Aperture(max_rounds=3, particle_share=share), public=prior)
 
-    assert isinstance(release.model, Blend)
-    assert_possible(release)
+        assert isinstance(release.model, kind)
+        assert_possible(release)
 
 
 def test_public_records_that_are_all_impossible_are_as_good_as_none():

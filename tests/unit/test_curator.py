@@ -361,3 +361,97 @@ def test_another_judgement_than_the_journals_is_refused(toy, tmp_path):
                     curator.choose(list(toy.workload), between(toy, shares), RHO)
             else:
                 curator.choose(list(toy.workload), between(toy, shares), RHO)
+
+
+# --- selecting several at once ---------------------------------------------------------------------------
+
+
+class Counted(ModelError):
+    """A score that notes how often it is asked."""
+
+    asked = 0
+
+    def __call__(self, query, exact):
+        Counted.asked += 1
+        return super().__call__(query, exact)
+
+
+def nothing(toy):
+    class Zero:
+        def count(self, attrs):
+            return np.zeros(toy.table.domain.project(attrs).shape)
+
+    return Zero()
+
+
+def test_several_selections_are_each_paid_for_before_the_one_look_that_they_share(toy):
+    _, ledger = toy.curator()
+    watched = Watched(toy.table, ledger)
+    curator = Curator(watched, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, noise=SeededNoise(1))
+    Counted.asked = 0
+
+    chosen = curator.select_many(list(toy.workload), Counted(nothing(toy)), RHO, number=3)
+
+    assert len({query.attrs for query in chosen}) == 3
+    assert Counted.asked == len(list(toy.workload))
+    assert set(watched.seen) == {1}
+    assert [event.cost for event in curator.events] == [RHO] * 3
+    assert {event.sensitivity for event in curator.events} == {Fraction(2)}
+
+
+def test_several_selections_follow_the_law_of_the_exponential_mechanism_without_what_was_chosen(toy):
+    candidates = list(toy.workload)
+    scores = np.array([float(place) for place in range(len(candidates))])
+
+    class Given(ModelError):
+        def __call__(self, query, exact):
+            return scores[[c.attrs for c in candidates].index(query.attrs)]
+
+    cost, runs = Rho(Fraction(1, 2)), 3000
+    found = {}
+    for seed in range(runs):
+        curator, _ = toy.curator(rho="10", noise=SeededNoise(seed))
+        pair = tuple(q.attrs for q in curator.select_many(candidates, Given(nothing(toy)), cost, number=2))
+        found[pair] = found.get(pair, 0) + 1
+
+    weights = np.exp(float(curator.events[0].epsilon) * scores / (2 * 2))
+    for i, first in enumerate(candidates):
+        for j, second in enumerate(candidates):
+            if i != j:
+                chance = weights[i] / weights.sum() * weights[j] / (weights.sum() - weights[i])
+                share = found.get((first.attrs, second.attrs), 0) / runs
+                assert share == pytest.approx(chance, abs=5 * np.sqrt(chance / runs))
+
+
+def test_selections_in_the_journal_are_answered_without_a_look(toy, tmp_path):
+    def run(ledger, journal, number, run_name):
+        curator = Curator(
+            toy.table, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, run=run_name,
+            noise=noise, journal=journal,
+        )  # fmt: skip
+        return [
+            q.attrs
+            for q in curator.select_many(list(toy.workload), Counted(nothing(toy)), RHO, number=number)
+        ]
+
+    ledger, noise = _ledger(), SeededNoise(4)
+    name = ledger.begin(Rho(1), label="batch")
+    with Journal.open(tmp_path, run=name, settings={}) as journal:
+        before = run(ledger, journal, 2, name)
+    Counted.asked = 0
+    with Journal.open(tmp_path, run=name, settings={}) as journal:
+        assert run(ledger, journal, 2, name) == before
+        assert Counted.asked == 0
+    with Journal.open(tmp_path, run=name, settings={}) as journal:
+        after = run(ledger, journal, 3, name)
+
+    assert after[:2] == before
+    assert len(set(after)) == 3
+
+
+def test_more_selections_than_candidates_are_refused_and_cost_nothing(toy):
+    curator, _ = toy.curator()
+
+    with pytest.raises(SettingError, match="number = 4"):
+        curator.select_many(list(toy.workload), ModelError(toy.table), RHO, number=4)
+    assert curator.events == ()

@@ -22,6 +22,7 @@ from sidelight.estimate.spread import Evidence, PooledSpread, SpreadPrior, cappe
 from sidelight.measure.measurement import Measurement
 from sidelight.queries.query import Countable
 from sidelight.select.improvement import Profile, Prospect
+from sidelight.select.score import ManyCountable
 
 Array = NDArray[np.float64]
 
@@ -134,7 +135,7 @@ class Beliefs:
         )
 
     def prospects(
-        self, model: GraphicalModel, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
+        self, model: ManyCountable, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
     ) -> dict[Attrs, Prospect]:
         """What each candidate may be worth, by weights of at most 1."""
         # One at a time, in whatever order: the answers to all of them may be larger than the model.

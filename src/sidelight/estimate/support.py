@@ -9,7 +9,6 @@ weights and keeps a workload's answers up to date while it does.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import exp
 from typing import Any
 
@@ -22,7 +21,7 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.estimate.model import Array, ModelState
 from sidelight.estimate.projections import Projections
-from sidelight.generate.rounding import round_to
+from sidelight.generate.exchange import closest_counts
 from sidelight.queries.query import Cell, Query
 
 _ROUNDS_BETWEEN_RECOUNTS = 100
@@ -95,37 +94,39 @@ class Support:
         """The same records, all of one weight."""
         return self.with_weights(np.ones(len(self.records)))
 
-    @cached_property
-    def _kept(self) -> dict[Attrs, Array]:
-        return {}
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
+        """Many marginals, one at a time, each with its place among those asked for."""
+        begun: tuple[Attrs, NDArray[np.int64]] = ((), self.cells(()))
+        for place, attrs in enumerate(wanted):
+            if attrs and attrs[:-1] != begun[0]:
+                begun = attrs[:-1], self.cells(attrs[:-1])
+            # Those asked for in order share all but the last of their attributes with the one before.
+            cells = self._with_last(begun[1], attrs[-1]) if attrs else self.cells(())
+            yield place, self._tallied(attrs, cells)
 
     def count(self, attrs: Attrs) -> Array:
-        if attrs not in self._kept:
-            self._kept[attrs] = self._tallied(attrs)
-        return self._kept[attrs]
-
-    def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """Many marginals, one at a time, none of which is kept."""
-        for place, attrs in enumerate(wanted):
-            yield place, self._tallied(attrs)
-
-    def _tallied(self, attrs: Attrs) -> Array:
-        counts: NDArray[Any] = np.bincount(
-            self.cells(attrs), weights=self.weights, minlength=self.domain.size(attrs)
-        )
-        return counts.reshape(self.domain.project(attrs).shape)
+        return self._tallied(attrs, self.cells(attrs))
 
     def cells(self, attrs: Attrs) -> NDArray[np.int64]:
         """In which cell of a marginal each record is."""
         flat = np.zeros(len(self.records), dtype=np.int64)
-        for position in self.domain.index(attrs):
-            flat *= self.domain.shape[position]
-            flat += self.records[:, position]
+        for attr in attrs:
+            flat = self._with_last(flat, attr)
         return flat
+
+    def _with_last(self, flat: NDArray[np.int64], attr: str) -> NDArray[np.int64]:
+        (position,) = self.domain.index([attr])
+        found = flat * self.domain.shape[position]
+        found += self.records[:, position]
+        return found
+
+    def _tallied(self, attrs: Attrs, cells: NDArray[np.int64]) -> Array:
+        counts: NDArray[Any] = np.bincount(cells, self.weights, self.domain.size(attrs))
+        return counts.reshape(self.domain.project(attrs).shape)
 
     def sample(self, records: int, *, seed: int) -> Table:
         rng = np.random.default_rng(seed)
-        counts = round_to(self.weights, records, rng)
+        counts = closest_counts(self.domain, self.records, self.weights, records, rng)
         codes = np.repeat(self.records, counts, axis=0)
         return Table.of_codes(self.domain, codes[rng.permutation(records)])
 
@@ -137,8 +138,13 @@ class Support:
     @classmethod
     def from_state(cls, domain: Domain, state: ModelState) -> "Support":
         """The model that ``state`` wrote down."""
-        records = state.arrays["records"].reshape(-1, len(domain)).astype(np.int64)
+        records = compact(state.arrays["records"].reshape(-1, len(domain)), domain)
         return cls(domain, records, state.arrays["weights"], float(state.meta["total"]))
+
+
+def compact(codes: NDArray[np.integer], domain: Domain) -> NDArray[np.integer]:
+    """The codes in as few bytes as the domain needs, a column after another: counted fastest so."""
+    return np.asfortranarray(codes, dtype=np.min_scalar_type(max(domain.shape, default=1) - 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
     r ← the same with the public records in place of q                                          free
     λ ~ odds · exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ);  p ← (1 − λ) p + λ r                select
+    go on with particles drawn from p, which no tree limits (aperture_particles.py)            select, measure
 
 EI_c is the expected improvement (select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is
 the plain information projection. Public data are never candidates, so the score moves by Δ₁ alone.
@@ -18,7 +19,8 @@ Specification and proof: docs/papers/aperture.md.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -30,27 +32,29 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.estimate.beliefs import Beliefs
-from sidelight.estimate.grain import Grain, evenness, lowered
+from sidelight.estimate.blend import Blend
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.estimate.particles import particles, room_for
 from sidelight.estimate.public_model import Prior, PublicModel, narrowed
 from sidelight.estimate.public_source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.estimate.public_trust import trusted
+from sidelight.estimate.reweighting import Reweighting
+from sidelight.estimate.support import Support
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.aperture_grain import chosen_blend
+from sidelight.mechanisms.aperture_particles import measured_beyond
 from sidelight.mechanisms.aperture_plan import Forecast
 from sidelight.mechanisms.base import Mechanism, Outlook
-from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
+from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
-from sidelight.select.improvement import ExpectedImprovement, Prospect
-
-_LOOK_AT = 150
-"""Marginals by which it is judged how much room the public model deserves."""
+from sidelight.select.improvement import ExpectedImprovement
+from sidelight.select.score import ManyCountable
 
 OnePublic = Table | WeightedRecords | Release | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -63,8 +67,13 @@ class Aperture(Mechanism):
     name = "aperture"
     public_data = "optional"
 
-    max_rounds: int = 24
-    """Most rounds after the one-way marginals; how many there are is planned from noisy answers."""
+    max_rounds: int = 12
+    """Most rounds with the tree, after the one-way marginals; how many is planned from noisy answers."""
+    particle_share: float = 0.5
+    """Share of the budget for marginals that no tree has to hold: particles drawn from it follow them.
+    With 0 there are none, and the release is a tree."""
+    max_particle_rounds: int = 64
+    """Most marginals that are measured then; how many is planned likewise."""
     one_way_share: float = 0.05
     """Share of the budget for the one-way marginals, with public data."""
     one_way_share_alone: float = 0.2
@@ -89,14 +98,15 @@ class Aperture(Mechanism):
     estimator: MirrorDescent = MirrorDescent()
 
     def __post_init__(self) -> None:
-        _check.positive_integer(max_rounds=self.max_rounds)
+        _check.positive_integer(max_rounds=self.max_rounds, max_particle_rounds=self.max_particle_rounds)
         _check.natural(max_public_marginals=self.max_public_marginals, seed=self.seed)
         _check.share(
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
             select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
         )  # fmt: skip
-        if self.grain_share != 0:
-            _check.share(grain_share=self.grain_share)
+        for name in ("grain_share", "particle_share"):
+            if getattr(self, name) != 0:
+                _check.share(**{name: getattr(self, name)})
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
@@ -114,25 +124,29 @@ class Aperture(Mechanism):
         # ESTIMATE: the public model, then how far to trust it.
         prior = self.prior(public, domain, weights, measurements=measurements, total=n)
         grain = prior.grain if self.grain_share else None
-        kept_back = rho.split(self.grain_share if grain else 0.0)[0].value
+        choice_cost, _ = rho.split(self.grain_share if grain else 0.0)
+        kept_back = choice_cost.value + rho.split(self.particle_share)[0].value
+        for_tree = _beyond(curator.remaining, kept_back)
         beliefs, start = self._believed(prior, domain, measurements, total=n)
-        if any(len(attrs) > 1 for attrs in prior.sets):
-            prior = self._with_room(curator, prior, beliefs, start, scaled)
+        if for_tree and any(len(attrs) > 1 for attrs in prior.sets):
+            prior = self._with_room(prior, beliefs, start, scaled, remaining=for_tree, unit=unit)
             beliefs, start = self._believed(prior, domain, measurements, total=n)
         surprises = Surprises(domain, measurements)
         model = beliefs.estimate(self.estimator, start)
 
         rounds, left = 0, self.max_rounds
-        while curator.remaining.value > kept_back:
-            spare, _ = curator.remaining.split(1 - kept_back / curator.remaining.value)
-            used = 1 - spare.value / rho.value
+        while spare := _beyond(curator.remaining, kept_back):
+            used = 1 - spare.value / for_tree.value
             allowed = tractable(
                 domain, [*prior.sets, *beliefs.held], list(weights),
                 limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
             )  # fmt: skip
             if rounds % 4 == 0 or left <= 4:
-                prospects = beliefs.prospects(model, allowed, scaled)
-                left = self._forecast(spare, unit, prospects, beliefs).rounds(left)
+                forecast = Forecast.of(
+                    beliefs, model, allowed, scaled,
+                    remaining=spare, select_share=self.select_share, unit=unit,
+                )  # fmt: skip
+                left = forecast.rounds(left)
             select_cost, measure_cost = (spare / left).split(self.select_share)
 
             # SELECT the marginal whose measuring is expected to improve the model most.
@@ -149,19 +163,32 @@ class Aperture(Mechanism):
             model = beliefs.estimate(self.estimator, model)
             rounds, left = rounds + 1, left - 1
 
-        card = _card(beliefs, model, rounds) | surprises.card(spreads=beliefs.dispersions())
-        if grain is None:
-            return Release(model, tuple(measurements), curator.events, card=card)
-        # SELECT how much of the public records themselves to take, after the same answers.
-        about_records = Beliefs(replace(prior, stray=1.0), n, least_doubt=self.least_doubt)
-        records = Grain(grain, n).follow(measurements, about_records)
-        blend = chosen_blend(
-            curator, model, records, weights,
-            most=lowered(prior.grain_share, evenness(records) / evenness(grain)),
-            limit_mb=self.max_model_mb,
-        )  # fmt: skip
-        card["aperture"]["records_share"] = blend.share
-        return Release(blend if blend.share else model, tuple(measurements), curator.events, card=card)
+        released: GraphicalModel | Blend = model
+        opened: dict[str, Any] = {"rounds": rounds}
+        if grain is not None:
+            # SELECT how much of the public records themselves to take.
+            blend = chosen_blend(
+                curator, model, prior, measurements, weights,
+                cost=min(choice_cost, curator.remaining, key=float), least_doubt=self.least_doubt,
+                limit_mb=self.max_model_mb,
+            )  # fmt: skip
+            released = blend if blend.share else model
+            opened["records_share"] = blend.share
+        followed: Reweighting | None = None
+        if curator.remaining:
+            # SELECT, MEASURE and ESTIMATE what no tree has to hold.
+            drawn = particles(released, room=room_for(domain, self.max_model_mb), seed=self.seed)
+            followed = Reweighting(drawn, n)
+            found = measured_beyond(
+                curator, followed, beliefs, surprises, scaled,
+                candidates=[c for c in weights if mib(domain.size(c)) <= self.max_model_mb],
+                most=self.max_particle_rounds, select_share=self.select_share,
+            )  # fmt: skip
+            measurements += found
+            opened |= {"particle_rounds": len(found), "particles": len(drawn.records)}
+        final: GraphicalModel | Blend | Support = followed.support if followed else released
+        card = _card(beliefs, final, opened) | surprises.card(spreads=beliefs.dispersions())
+        return Release(final, tuple(measurements), curator.events, card=card)
 
     def _believed(
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
@@ -175,30 +202,21 @@ class Aperture(Mechanism):
 
     def _with_room(
         self,
-        curator: Curator,
         prior: Prior,
         beliefs: Beliefs,
         model: GraphicalModel,
         weights: Mapping[Attrs, float],
+        *,
+        remaining: Cost,
+        unit: Unit,
     ) -> Prior:
         """The public model, narrowed where the budget can tell more than it: the tree has room for both."""
         wanted = [attrs for attrs in weights if len(attrs) > 1]
-        prospects = beliefs.prospects(model, wanted[:: max(1, len(wanted) // _LOOK_AT)], weights)
-        share = self._forecast(curator.remaining, curator.unit, prospects, beliefs).public_room(
-            self.max_rounds
-        )
-        return narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
-
-    def _forecast(
-        self, spare: Cost, unit: Unit, prospects: Mapping[Attrs, Prospect], beliefs: Beliefs
-    ) -> Forecast:
-        return Forecast(
-            prospects=prospects,
-            spreads={order: pooled.quartiles for order, pooled in beliefs.pooled().items()},
-            remaining=spare,
-            select_share=self.select_share,
-            unit=unit,
-        )
+        forecast = Forecast.of(
+            beliefs, model, wanted, weights,
+            remaining=remaining, select_share=self.select_share, unit=unit,
+        )  # fmt: skip
+        return narrowed(prior, share=forecast.public_room(self.max_rounds), limit_mb=self.max_model_mb / 2)
 
     def prior(
         self,
@@ -237,9 +255,13 @@ class Aperture(Mechanism):
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
-        _, measure_cost = (allotment / self.max_rounds).split(self.select_share)
+        rounds = self.max_particle_rounds if self.particle_share else self.max_rounds
+        late, early = allotment.split(self.particle_share)
+        _, measure_cost = ((late if self.particle_share else early) / rounds).split(self.select_share)
         return Outlook(
-            measurements=self.max_rounds + sum(len(c) == 1 for c in closure),
+            measurements=self.max_rounds
+            + (self.max_particle_rounds if self.particle_share else 0)
+            + sum(len(c) == 1 for c in closure),
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(c) for c in closure),
@@ -247,6 +269,12 @@ class Aperture(Mechanism):
                 "noise is that of the most rounds; fewer, with less noise each, are planned along the way",
             ),
         )
+
+
+def _beyond(remaining: Cost, kept_back: Fraction) -> Cost:
+    """What is left of the budget beyond what is kept back; nothing where that is all of it."""
+    part, _ = remaining.split(max(Fraction(0), 1 - kept_back / remaining.value) if remaining else 0)
+    return part
 
 
 def _sources(public: Public, *, seed: int) -> list[PublicSource]:
@@ -264,21 +292,21 @@ def _sources(public: Public, *, seed: int) -> list[PublicSource]:
     return sources
 
 
-def _card(beliefs: Beliefs, model: GraphicalModel, rounds: int) -> dict[str, Any]:
+def _card(beliefs: Beliefs, model: ManyCountable, opened: Mapping[str, Any]) -> dict[str, Any]:
     """How far the aperture opened: all of it from public data and noisy answers."""
     prior, n = beliefs.prior, beliefs.total
     held = list(beliefs.held)
     public = prior.model.count_many(held)
     prior.model.forget()
-    fitted = model.count_many(held)
+    fitted = dict(model.count_each(held))
     spreads = beliefs.spreads()
     moved = {
         attrs: float(np.abs(after / n - before).sum())
-        for attrs, before, after in zip(held, public, fitted, strict=True)
+        for attrs, before, after in zip(held, public, [fitted[k] for k in range(len(held))], strict=True)
     }
     card: dict[str, Any] = {
         "aperture": {
-            "rounds": rounds,
+            **opened,
             "alpha": dict(prior.alpha),
             "public_records": prior.records,
             "public_marginals": [list(attrs) for attrs in prior.sets if len(attrs) > 1],

@@ -10,15 +10,20 @@ small budget tells it well.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from sidelight.curator import Curator
 from sidelight.data.domain import Attrs, Domain
+from sidelight.estimate.beliefs import Beliefs
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.support import Support
+from sidelight.estimate.public_model import Prior
+from sidelight.estimate.reweighting import Reweighting, evenness, lowered
+from sidelight.measure.measurement import Measurement
+from sidelight.privacy.budget import Cost
 from sidelight.queries.query import Marginal
 from sidelight.select.judgement import LeastError
 
@@ -30,13 +35,20 @@ _PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 def chosen_blend(
     curator: Curator,
     model: GraphicalModel,
-    records: Support,
+    prior: Prior,
+    measurements: Sequence[Measurement],
     weights: Mapping[Attrs, float],
     *,
-    most: float,
+    cost: Cost,
+    least_doubt: float,
     limit_mb: float,
 ) -> Blend:
-    """The blend that is closest to the data on the workload, for all that is left of the budget."""
+    """The blend of model and public records, after the same answers, that is closest to the data."""
+    assert prior.grain is not None
+    # No tree stands between these records and the data, so there is no share of sampling error that it takes.
+    beliefs = Beliefs(replace(prior, stray=1.0), model.total, least_doubt=least_doubt)
+    records = Reweighting(prior.grain, model.total).follow(measurements, beliefs)
+    most = lowered(prior.grain_share, evenness(records) / evenness(prior.grain))
     shares = [part * most for part in _PARTS]
     judged = _judged(model.domain, weights, limit_mb=limit_mb)
     odds = math.log(most / (1 - most)) if 0 < most < 1 else 0.0
@@ -44,7 +56,7 @@ def chosen_blend(
         model, records, shares, weights={c: weights[c] for c in judged}, total=model.total,
         log_odds=[part * odds for part in _PARTS],
     )  # fmt: skip
-    chosen = curator.choose([Marginal(c) for c in judged], error, curator.remaining)
+    chosen = curator.choose([Marginal(c) for c in judged], error, cost)
     return Blend(model, records, shares[chosen])
 
 

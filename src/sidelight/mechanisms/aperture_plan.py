@@ -24,12 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
+from sidelight.estimate.beliefs import Beliefs
 from sidelight.mechanisms.candidates import marginal_stddev
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.unit import Unit
 from sidelight.select.improvement import Prospect
+from sidelight.select.score import ManyCountable
 
 Array = NDArray[np.float64]
+
+_LOOK_AT = 150
+"""Candidates by which it is judged what measuring promises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,31 @@ class Forecast:
     remaining: Cost
     select_share: float
     unit: Unit
+    each: float = 1.0
+    """How many candidates a prospect stands for, where only some were looked at."""
+
+    @classmethod
+    def of(
+        cls,
+        beliefs: Beliefs,
+        model: ManyCountable,
+        candidates: Sequence[Attrs],
+        weights: Mapping[Attrs, float],
+        *,
+        remaining: Cost,
+        select_share: float,
+        unit: Unit,
+    ) -> "Forecast":
+        """What measuring candidates promises by these beliefs; of many, an even part is looked at."""
+        looked_at = candidates[:: max(1, len(candidates) // _LOOK_AT)]
+        return cls(
+            prospects=beliefs.prospects(model, looked_at, weights),
+            spreads={order: pooled.quartiles for order, pooled in beliefs.pooled().items()},
+            remaining=remaining,
+            select_share=select_share,
+            unit=unit,
+            each=len(candidates) / len(looked_at),
+        )
 
     def rounds(self, most: int) -> int:
         """The number of rounds, of most, most/2, …, 1, that promises the largest gain in all."""
@@ -71,8 +101,9 @@ class Forecast:
             ]
         )
         appeal = epsilon * gains / (2 * float(self.unit.l1))
-        among = _among(appeal - appeal.max(), rounds / len(self.prospects))
-        return len(self.prospects) * float(np.mean(among * gains))
+        candidates = self.each * len(self.prospects)
+        among = _among(appeal - appeal.max(), rounds / candidates)
+        return candidates * float(np.mean(among * gains))
 
     def _spreads_of(self, attrs: Attrs) -> Array:
         return self.spreads[min(len(attrs), 2)]

@@ -230,7 +230,9 @@ def _taken(card: Mapping[str, Any]) -> list[str]:
     if not isinstance(aperture, Mapping):
         return []
     held, share = aperture.get("public_marginals"), aperture.get("records_share")
-    records = [f"whole records ({share:.0%} of the release)"] if isinstance(share, float) and share else []
+    records = (
+        [f"whole records (about {share:.0%} of the release)"] if isinstance(share, float) and share else []
+    )
     return records + ([joined(attrs) for attrs in held] if isinstance(held, list) else [])
 
 

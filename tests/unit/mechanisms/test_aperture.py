@@ -45,7 +45,7 @@ def error(release, table, workload):
 def test_every_bit_of_the_budget_is_spent_as_the_recipe_says(toy):
     curator, _ = toy.curator(rho="1/2")
 
-    Aperture(max_rounds=4).run(curator, toy.workload, public=table_like(toy, 200, 3))
+    Aperture(max_rounds=4, particle_share=0.0).run(curator, toy.workload, public=table_like(toy, 200, 3))
 
     assert not curator.remaining
     ones, rest = curator.events[:3], curator.events[3:]

@@ -1,4 +1,4 @@
-"""APERTURE's last step: how much of the public records themselves is taken, and what that costs."""
+"""How much of the public records themselves APERTURE takes, and what that costs."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -31,9 +31,10 @@ REPLACE = Unit("replace")
 DOMAIN = Domain.of(dict.fromkeys("abcde", 3))
 WORKLOAD = Workload.marginals(DOMAIN, degree=2)
 CLOSURE = WORKLOAD.closure(DOMAIN)
-# Room for single attributes and two or three pairs, of ten; a rough fit is enough.
+# Room for single attributes and two or three pairs, of ten; a rough fit is enough, and the choice comes last.
 CRAMPED = Aperture(
     max_rounds=2,
+    particle_share=0.0,
     max_model_mb=36 * BYTES_PER_CELL / 2**20,
     estimator=MirrorDescent(max_steps=60, polish_steps=0),
 )
@@ -85,7 +86,7 @@ def test_where_the_tree_has_no_room_for_it_the_blend_errs_less_than_the_tree(pri
 
 
 def test_records_that_do_not_hold_what_the_people_are_like_are_not_taken_where_there_is_budget(toy):
-    domain, mechanism = toy.table.domain, Aperture(max_rounds=4)
+    domain, mechanism = toy.table.domain, Aperture(max_rounds=4, particle_share=0.0)
     # Nobody in public has a value other than 0 in a, whatever the answers say.
     codes = toy.table.codes().copy()
     codes[:, 0] = 0

@@ -80,7 +80,7 @@ def test_a_saved_prior_gives_the_release_of_the_prior_itself_records_included(gr
     first, second = releases
 
     assert first.events == second.events
-    assert first.events[-1].what == "5 options, by 3 queries"
+    assert "5 options, by 3 queries" in [event.what for event in first.events]
     assert np.array_equal(first.count(("a", "b", "c")), second.count(("a", "b", "c")))
 
 

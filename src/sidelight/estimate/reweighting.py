@@ -1,20 +1,19 @@
-"""The grain of the public records: what they show that the tree of the public model has no room for.
+"""Weighted records that follow noisy answers, as a tree of the same beliefs does.
 
-A public model keeps a few dozen marginals within its size. Records keep everything, and the sampling error
-of everything. Reweighted so as to follow the noisy answers, in the way in which the tree follows them,
+    r = argmin  n KL(r ‖ records) + Σ_c Σ_i ½ (s_ci/σ_c²) (n r_ci − y_ci)²
 
-    r = argmin  n KL(r ‖ public records) + Σ_c Σ_i ½ (s_ci/σ_c²) (n r_ci − y_ci)²
+A tree keeps a few dozen marginals within its size. Records keep everything, and the sampling error of
+everything; and reweighted, they follow any number of marginals. APERTURE does so twice: with the public
+records themselves (the grain: what they show that the public model has no room for), and with records drawn
+from its own model (particles: marginals are measured then that its tree has no room for).
 
-they answer beside it: the release is a mixture (1 − λ) p + λ r. The spreads s_c are found as for the tree,
-with the records as the model that they may stray from.
+Solved for one marginal at a time. At the optimum its potential is θ_c = (s_c/σ_c²)(y_c − n r_c), and weights
+are those that the records came with, times exp(Σ_c θ_c).
 
-How much of them to take: at most the λ that half of the public records would have done best with on the
-other half, lowered as the weights become uneven; the curator chooses below that, and pays for it.
-
-PRIVACY: functions of public data and of noisy answers; post-processing.
+PRIVACY: functions of public data, of released models and of noisy answers; post-processing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,42 +33,61 @@ _MOST_TILT = 30.0
 """A weight moves by at most e³⁰ for one marginal."""
 
 
-class Grain:
-    """Public records whose weights follow noisy answers."""
+class Reweighting:
+    """Records whose weights follow noisy answers."""
 
     def __init__(self, support: Support, total: float) -> None:
         self._support = support.with_total(total)
         self._potentials: dict[Attrs, Array] = {}
 
+    @property
+    def support(self) -> Support:
+        """The records with their weights as they are now."""
+        return self._support
+
     def count(self, attrs: Attrs) -> Array:
         """What the reweighted records say now."""
-        ((_, counts),) = self._support.count_each([attrs])
-        return counts
+        return self._support.count(attrs)
+
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
+        """Many marginals, one at a time, each with its place among those asked for."""
+        return self._support.count_each(wanted)
+
+    def rest(self, beliefs: Beliefs) -> None:
+        """Take the weights as they are for the optimum, given all answers so far."""
+        for attrs, precision in beliefs.precisions().items():
+            pull = precision * (beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1))
+            self._potentials[attrs] = np.clip(pull, -_MOST_TILT, _MOST_TILT)
 
     def follow(self, measurements: Sequence[Measurement], beliefs: Beliefs) -> Support:
         """Take in noisy answers in the order in which they came; beliefs are about these records."""
         for measurement in measurements:
             beliefs.add(measurement, self)
-            self._pass(beliefs, beliefs.precisions())
-        precisions = beliefs.precisions()
-        for _ in range(_PASSES):
-            self._pass(beliefs, precisions)
+            self.settle(beliefs, passes=1)
+        self.settle(beliefs, passes=_PASSES)
         return self._support
+
+    def settle(self, beliefs: Beliefs, *, passes: int) -> None:
+        """Go over all answers so many times."""
+        precisions = beliefs.precisions()
+        for _ in range(passes):
+            self._pass(beliefs, precisions)
 
     def _pass(self, beliefs: Beliefs, precisions: Mapping[Attrs, Array]) -> None:
         """Solve for one marginal at a time: its potential, all others as they are."""
-        n = self._support.total
+        n, weights = self._support.total, self._support.weights.copy()
         for attrs, precision in precisions.items():
-            answer = beliefs.held[attrs].answers.answer
+            answer, cells = beliefs.held[attrs].answers.answer, self._support.cells(attrs)
             before = self._potentials.get(attrs, np.zeros(answer.size))
-            share = self.count(attrs).reshape(-1) / n
+            share = np.bincount(cells, weights, answer.size) / n
             # Where no record is, none can be made; the log-share stands for nothing there.
             now = np.log(np.where(share > 0, share, 1.0))
             found = _solved(now, b=now - before + precision * answer, a=precision * n)
             after = np.clip(np.where(share > 0, before + found - now, 0.0), -_MOST_TILT, _MOST_TILT)
-            moved = np.exp(after - before)[self._support.cells(attrs)]
-            self._support = self._support.with_weights(self._support.weights * moved)
+            weights *= np.exp(after - before)[cells]
+            weights *= n / weights.sum()
             self._potentials[attrs] = after
+        self._support = self._support.with_weights(weights)
 
 
 def _solved(start: Array, *, a: Array, b: Array) -> Array:

@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 
 from sidelight.data.domain import Domain
 from sidelight.estimate.beliefs import Beliefs
-from sidelight.estimate.grain import Grain, _solved, evenness, lowered
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.public_model import Prior
+from sidelight.estimate.reweighting import Reweighting, _solved, evenness, lowered
 from sidelight.estimate.support import Support
 from sidelight.measure.measurement import Measurement
 from sidelight.queries.query import Marginal
@@ -31,10 +31,10 @@ def held(answers):
 
 
 def weights_after(answers, precisions, *, passes, support=PUBLIC):
-    grain = Grain(support, N)
+    records = Reweighting(support, N)
     for _ in range(passes):
-        grain._pass(held(answers), precisions)
-    return grain._support.weights
+        records._pass(held(answers), precisions)
+    return records._support.weights
 
 
 def beliefs(support=PUBLIC):
@@ -103,7 +103,7 @@ def test_cells_that_no_record_is_in_stay_empty_and_do_no_harm_to_others():
     found = weights_after(answers, {AB: np.full(6, 1e9)}, passes=20)
 
     assert found == pytest.approx(np.array([20, 5, 5, 5, 5]) * N / 40, rel=1e-6)
-    records = Grain(PUBLIC, N).follow([measured(AB, answers[AB])], beliefs())
+    records = Reweighting(PUBLIC, N).follow([measured(AB, answers[AB])], beliefs())
     assert records.count(AB)[0, 2] == 0
     assert records.weights.sum() == pytest.approx(N)
 
@@ -111,7 +111,7 @@ def test_cells_that_no_record_is_in_stay_empty_and_do_no_harm_to_others():
 def test_a_value_that_no_record_has_is_no_division_by_nothing():
     one = Support(DOMAIN, np.array([[0, 0]]), np.ones(1), 1.0)
 
-    records = Grain(one, N).follow(
+    records = Reweighting(one, N).follow(
         [measured(A, [10.0, 70.0]), measured(("b",), [1.0, 2.0, 77.0])], beliefs(one)
     )
 
@@ -128,7 +128,7 @@ def test_extreme_answers_leave_weights_that_are_finite_and_sum_to_the_total(size
         measured(A, [size, -size], stddev),
     ]
 
-    records = Grain(PUBLIC, N).follow(answers, beliefs())
+    records = Reweighting(PUBLIC, N).follow(answers, beliefs())
 
     assert np.isfinite(records.weights).all()
     assert (records.weights >= 0).all()
@@ -137,7 +137,7 @@ def test_extreme_answers_leave_weights_that_are_finite_and_sum_to_the_total(size
 
 
 def test_records_follow_what_is_told_with_little_noise_and_keep_their_own_ratios_elsewhere():
-    records = Grain(PUBLIC, N).follow([measured(A, [16.0, 64.0], 0.05)], beliefs())
+    records = Reweighting(PUBLIC, N).follow([measured(A, [16.0, 64.0], 0.05)], beliefs())
 
     assert records.count(A) == pytest.approx([16.0, 64.0], abs=0.5)
     kept, before = (support.count(AB) / support.count(A)[:, None] for support in (records, PUBLIC))
@@ -147,21 +147,21 @@ def test_records_follow_what_is_told_with_little_noise_and_keep_their_own_ratios
 def test_following_leaves_the_public_records_as_they_were():
     before = PUBLIC.weights.copy()
 
-    Grain(PUBLIC, N).follow([measured(A, [16.0, 64.0])], beliefs())
+    Reweighting(PUBLIC, N).follow([measured(A, [16.0, 64.0])], beliefs())
 
     assert np.array_equal(PUBLIC.weights, before)
 
 
 def test_the_second_answer_to_a_marginal_joins_the_first():
-    twice = Grain(PUBLIC, N).follow([measured(A, [30.0, 50.0]), measured(A, [20.0, 60.0])], beliefs())
-    once = Grain(PUBLIC, N).follow([measured(A, [25.0, 55.0], 2.0 / np.sqrt(2))], beliefs())
+    twice = Reweighting(PUBLIC, N).follow([measured(A, [30.0, 50.0]), measured(A, [20.0, 60.0])], beliefs())
+    once = Reweighting(PUBLIC, N).follow([measured(A, [25.0, 55.0], 2.0 / np.sqrt(2))], beliefs())
 
     assert twice.weights == pytest.approx(once.weights, rel=1e-4)
 
 
 def test_precisions_are_the_spreads_over_the_variance_of_the_noise():
     about = beliefs()
-    about.add(measured(A, [30.0, 50.0], 4.0), Grain(PUBLIC, N))
+    about.add(measured(A, [30.0, 50.0], 4.0), Reweighting(PUBLIC, N))
     evidence, spread = about.held[A].evidence, about.spreads()[A]
 
     found = about.precisions()[A]
@@ -171,7 +171,7 @@ def test_precisions_are_the_spreads_over_the_variance_of_the_noise():
 
 def test_no_precision_trusts_a_cell_beyond_the_most():
     about = beliefs()
-    about.add(measured(A, [1.0, 79.0], 1e-9), Grain(PUBLIC, N))
+    about.add(measured(A, [1.0, 79.0], 1e-9), Reweighting(PUBLIC, N))
 
     weight = about.precisions()[A] * about.held[A].evidence.mass
 
@@ -211,3 +211,27 @@ def test_a_share_never_leaves_its_range():
     found = [lowered(share, by) for share in shares for by in rng.lognormal(0, 3, 50)]
 
     assert 0 <= min(found) <= max(found) <= 1
+
+
+def test_weights_at_rest_stay_where_they_are_and_go_on_from_there():
+    """Records that came from a fit to the answers so far are not fitted to them a second time."""
+    about, records = beliefs(), Reweighting(PUBLIC, N)
+    records.follow([measured(A, ANSWERS[A]), measured(("b",), ANSWERS["b",])], about)
+    for _ in range(200):
+        records.settle(about, passes=1)
+    fitted = records.support
+
+    anew = Reweighting(fitted, N)
+    anew.rest(about)
+    anew.settle(about, passes=3)
+    twice = Reweighting(fitted, N)
+    twice.settle(about, passes=3)
+
+    assert anew.support.weights == pytest.approx(fitted.weights, rel=1e-6)
+    assert np.abs(twice.support.weights - fitted.weights).max() > 0.1
+    # One more answer moves both to the same place, but for how the weights are brought to n in between.
+    about.add(measured(AB, [30.0, 5.0, 0.0, 5.0, 20.0, 20.0], stddev=1.0), records)
+    for both in (anew, records):
+        both.settle(about, passes=300)
+    assert anew.support.weights == pytest.approx(records.support.weights, rel=0.02)
+    assert np.abs(records.support.weights - fitted.weights).max() > 3

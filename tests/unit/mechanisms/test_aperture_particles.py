@@ -1,0 +1,169 @@
+"""APERTURE beyond its tree: more marginals than a tree has room for, all of them paid for."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sidelight.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.errors import SettingError
+from sidelight.estimate.cliques import BYTES_PER_CELL, SizeOracle
+from sidelight.estimate.mirror_descent import MirrorDescent
+from sidelight.estimate.support import Support
+from sidelight.journal import Journal
+from sidelight.mechanisms.aperture import Aperture
+from sidelight.privacy.budget import Budget, Rho
+from sidelight.privacy.event import Exponential, Gaussian
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+from sidelight.testing import SeededNoise
+
+REPLACE = Unit("replace")
+DOMAIN = Domain.of(dict.fromkeys("abcde", 3))
+WORKLOAD = Workload.marginals(DOMAIN, degree=2)
+CELLS = 36
+LIMIT = CELLS * BYTES_PER_CELL / 2**20
+# Room in the tree for single attributes and two or three pairs, of ten; a rough fit is enough.
+CRAMPED = Aperture(
+    max_rounds=2,
+    max_particle_rounds=8,
+    max_model_mb=LIMIT,
+    estimator=MirrorDescent(max_steps=60, polish_steps=0),
+)
+
+
+def table_of(records, seed):
+    """Every pair of attributes goes together, since each tells of one thing that no column has."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 3, records)
+    columns = [np.where(rng.random(records) < 0.6, hidden, rng.integers(0, 3, records)) for _ in range(5)]
+    return Table.of_codes(DOMAIN, np.stack(columns, axis=1))
+
+
+PRIVATE = table_of(2000, seed=1)
+
+
+@pytest.fixture(autouse=True)
+def roomy(monkeypatch):
+    """Particles are not what is cramped here."""
+    monkeypatch.setattr("sidelight.mechanisms.aperture.room_for", lambda domain, limit_mb: 20_000)
+
+
+def ledger_of(unit):
+    return MemoryLedger(Promise(Budget(epsilon=1e7, delta=1e-9), unit, "toy"))
+
+
+def curator_of(rho, *, seed=0, unit=REPLACE, kind=Curator, **settings):
+    settings = {"ledger": ledger_of(unit), "noise": SeededNoise(seed)} | settings
+    return kind(PRIVATE, allotment=Rho(Fraction(rho)), unit=unit, **settings)
+
+
+def error(release):
+    gaps = [release.count(q.attrs) - PRIVATE.count(q.attrs) for q in WORKLOAD]
+    return np.mean([np.abs(gap).sum() for gap in gaps]) / PRIVATE.records
+
+
+@pytest.mark.parametrize("public", [None, table_of(50, seed=2)], ids=["alone", "with public records"])
+def test_where_the_tree_has_no_room_particles_go_far_below_its_error(public):
+    for seed in range(3):
+        beyond, tree = (
+            error(
+                replace(CRAMPED, particle_share=share).run(
+                    curator_of("1", seed=seed), WORKLOAD, public=public
+                )
+            )
+            for share in (0.5, 0.0)
+        )
+        assert beyond < 0.5 * tree
+
+
+def test_marginals_are_measured_that_no_tree_of_that_size_could_hold():
+    release = CRAMPED.run(curator_of("1"), WORKLOAD)
+
+    measured = [made.query.attrs for made in release.measurements]
+    assert SizeOracle(DOMAIN, measured).cells > CELLS
+    assert isinstance(release.model, Support)
+    assert release.card["aperture"]["particle_rounds"] == 8
+    assert release.card["aperture"]["particles"] == 3**5
+    assert len(release.measurements) == 5 + release.card["aperture"]["rounds"] + 8
+
+
+@pytest.mark.parametrize("unit", [REPLACE, Unit("add-or-remove"), Unit("replace", 3)], ids=str)
+@pytest.mark.parametrize("public", [None, table_of(3000, seed=2)], ids=["alone", "with public records"])
+def test_every_bit_of_the_budget_is_spent_and_half_of_it_beyond_the_tree(unit, public):
+    curator = curator_of("1/2", unit=unit)
+
+    release = CRAMPED.run(curator, WORKLOAD, public=public)
+
+    assert not curator.remaining
+    assert sum(event.cost.value for event in curator.events) == Fraction(1, 2)
+    late = curator.events[-2 * release.card["aperture"]["particle_rounds"] :]
+    assert sum(event.cost.value for event in late) == Fraction(1, 4)
+    selected = [event for event in late if isinstance(event, Exponential)]
+    assert len(selected) == sum(isinstance(event, Gaussian) for event in late) == 8
+    for event in selected:
+        assert unit.l1 <= event.sensitivity < unit.l1 * (1 + Fraction(1, 10**6))
+
+
+def test_no_more_is_measured_than_there_are_candidates():
+    release = replace(CRAMPED, max_particle_rounds=10_000).run(curator_of("1"), WORKLOAD)
+
+    late = [made.query.attrs for made in release.measurements[-release.card["aperture"]["particle_rounds"] :]]
+    assert 8 < len(late) <= 15
+
+
+class Interrupted(Exception):
+    """The power went."""
+
+
+class Mortal(Curator):
+    """A curator that dies after so many events."""
+
+    lives = 0
+
+    def _pay_then(self, event, look_and_draw):
+        output = super()._pay_then(event, look_and_draw)
+        if len(self.events) == self.lives:
+            raise Interrupted
+        return output
+
+
+@pytest.mark.parametrize("lives", [11, 12, 15, 24])
+def test_a_run_that_was_interrupted_within_a_batch_resumes_to_the_same_release(tmp_path, lives):
+    ledger, noise = ledger_of(REPLACE), SeededNoise(5)
+    run = ledger.begin(Rho(Fraction(1, 100)), label="interrupted")
+    settings = {"ledger": ledger, "run": run, "noise": noise}
+    Mortal.lives = lives
+    with Journal.open(tmp_path, run=run, settings={}) as journal, pytest.raises(Interrupted):
+        CRAMPED.run(curator_of("1/100", kind=Mortal, journal=journal, **settings), WORKLOAD)
+
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        resumed = CRAMPED.run(curator_of("1/100", journal=journal, **settings), WORKLOAD)
+
+    undisturbed = CRAMPED.run(curator_of("1/100", seed=5), WORKLOAD)
+    assert resumed.events == undisturbed.events
+    assert np.array_equal(resumed.count(DOMAIN.attrs), undisturbed.count(DOMAIN.attrs))
+
+
+def test_a_wide_marginal_that_the_model_may_not_hold_is_no_candidate():
+    domain = Domain.of({"a": 2, "b": 2, "c": 40})
+    table = Table.of_codes(domain, np.zeros((50, 3), dtype=np.int64))
+    curator = Curator(table, allotment=Rho(1), unit=REPLACE, ledger=ledger_of(REPLACE), noise=SeededNoise(0))
+    mechanism = Aperture(max_rounds=1, max_model_mb=60 * BYTES_PER_CELL / 2**20, oversized="skip")
+
+    release = mechanism.run(curator, Workload.marginals(domain, degree=2))
+
+    assert {made.query.attrs for made in release.measurements} <= {("a",), ("b",), ("c",), ("a", "b")}
+
+
+@pytest.mark.parametrize(
+    "setting", [{"particle_share": 1.0}, {"particle_share": -0.1}, {"max_particle_rounds": 0}]
+)
+def test_settings_outside_their_range_are_refused(setting):
+    with pytest.raises(SettingError, match=next(iter(setting))):
+        Aperture(**setting)
