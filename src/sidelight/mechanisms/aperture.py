@@ -11,14 +11,14 @@
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
     r ← the same with the public records in place of q                                          free
     λ ~ odds · exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ);  p ← (1 − λ) p + λ r                select
-    go on with particles drawn from p, which no tree limits (aperture_particles.py)            select, measure
+    r ← particles drawn from p; go on with those, beyond what a tree can hold    select, measure, estimate
 
-EI_c is the expected improvement (select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is
+The last line is aperture_particles.py. EI_c is the expected improvement (select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is
 the plain information projection. Public data are never candidates, so the score moves by Δ₁ alone.
 Specification and proof: docs/papers/aperture.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -69,9 +69,9 @@ class Aperture(Mechanism):
 
     max_rounds: int = 12
     """Most rounds with the tree, after the one-way marginals; how many is planned from noisy answers."""
-    particle_share: float = 0.5
-    """Share of the budget for marginals that no tree has to hold: particles drawn from it follow them.
-    With 0 there are none, and the release is a tree."""
+    particle_share: float | None = None
+    """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
+    them. None plans it from noisy answers; with 0 there are none, and the release is a tree."""
     max_particle_rounds: int = 64
     """Most marginals that are measured then; how many is planned likewise."""
     one_way_share: float = 0.05
@@ -104,9 +104,10 @@ class Aperture(Mechanism):
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
             select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
         )  # fmt: skip
-        for name in ("grain_share", "particle_share"):
-            if getattr(self, name) != 0:
-                _check.share(**{name: getattr(self, name)})
+        if self.grain_share != 0:
+            _check.share(grain_share=self.grain_share)
+        if self.particle_share:
+            _check.share(particle_share=self.particle_share)
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
@@ -125,14 +126,16 @@ class Aperture(Mechanism):
         prior = self.prior(public, domain, weights, measurements=measurements, total=n)
         grain = prior.grain if self.grain_share else None
         choice_cost, _ = rho.split(self.grain_share if grain else 0.0)
-        kept_back = choice_cost.value + rho.split(self.particle_share)[0].value
-        for_tree = _beyond(curator.remaining, kept_back)
+        spare = _beyond(curator.remaining, choice_cost.value)
         beliefs, start = self._believed(prior, domain, measurements, total=n)
-        if for_tree and any(len(attrs) > 1 for attrs in prior.sets):
-            prior = self._with_room(prior, beliefs, start, scaled, remaining=for_tree, unit=unit)
+        if spare and any(len(attrs) > 1 for attrs in prior.sets):
+            prior = self._with_room(prior, beliefs, start, scaled, remaining=spare, unit=unit)
             beliefs, start = self._believed(prior, domain, measurements, total=n)
         surprises = Surprises(domain, measurements)
         model = beliefs.estimate(self.estimator, start)
+        share = self._particle_share(prior, beliefs, model, scaled, remaining=spare, unit=unit)
+        late, for_tree = spare.split(share)
+        kept_back = choice_cost.value + late.value
 
         rounds, left = 0, self.max_rounds
         while spare := _beyond(curator.remaining, kept_back):
@@ -164,7 +167,7 @@ class Aperture(Mechanism):
             rounds, left = rounds + 1, left - 1
 
         released: GraphicalModel | Blend = model
-        opened: dict[str, Any] = {"rounds": rounds}
+        opened: dict[str, Any] = {"rounds": rounds, "particle_share": round(share, 4)}
         if grain is not None:
             # SELECT how much of the public records themselves to take.
             blend = chosen_blend(
@@ -181,7 +184,7 @@ class Aperture(Mechanism):
             followed = Reweighting(drawn, n)
             found = measured_beyond(
                 curator, followed, beliefs, surprises, scaled,
-                candidates=[c for c in weights if mib(domain.size(c)) <= self.max_model_mb],
+                candidates=self._small(domain, weights),
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip
             measurements += found
@@ -217,6 +220,33 @@ class Aperture(Mechanism):
             remaining=remaining, select_share=self.select_share, unit=unit,
         )  # fmt: skip
         return narrowed(prior, share=forecast.public_room(self.max_rounds), limit_mb=self.max_model_mb / 2)
+
+    def _particle_share(
+        self,
+        prior: Prior,
+        beliefs: Beliefs,
+        model: GraphicalModel,
+        weights: Mapping[Attrs, float],
+        *,
+        remaining: Cost,
+        unit: Unit,
+    ) -> float:
+        """What share of the budget goes beyond the tree: that of the gain that a tree cannot have."""
+        if self.particle_share is not None or not remaining:
+            return self.particle_share or 0.0
+        forecast = partial(
+            Forecast.of, beliefs, model, remaining=remaining, select_share=self.select_share, unit=unit,
+            weights=weights,
+        )  # fmt: skip
+        held = [*prior.sets, *beliefs.held]
+        within = tractable(model.domain, held, list(weights), limit_mb=self.max_model_mb)
+        tree = forecast(candidates=within).gain(self.max_rounds)
+        beyond = forecast(candidates=self._small(model.domain, weights)).gain(self.max_particle_rounds)
+        return max(0.0, 1 - tree / beyond) if beyond > 0 else 0.0
+
+    def _small(self, domain: Domain, wanted: Iterable[Attrs]) -> list[Attrs]:
+        """Those that are no larger than a model may be."""
+        return [attrs for attrs in wanted if mib(domain.size(attrs)) <= self.max_model_mb]
 
     def prior(
         self,
@@ -255,13 +285,10 @@ class Aperture(Mechanism):
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
-        rounds = self.max_particle_rounds if self.particle_share else self.max_rounds
-        late, early = allotment.split(self.particle_share)
-        _, measure_cost = ((late if self.particle_share else early) / rounds).split(self.select_share)
+        most = self.max_rounds + (0 if self.particle_share == 0 else self.max_particle_rounds)
+        _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
-            measurements=self.max_rounds
-            + (self.max_particle_rounds if self.particle_share else 0)
-            + sum(len(c) == 1 for c in closure),
+            measurements=most + sum(len(c) == 1 for c in closure),
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(c) for c in closure),

@@ -8,6 +8,10 @@ may see. Selections are as good as without repetition: a marginal once measured 
 gain. Then c is among K of them with probability 1 − exp(−τ exp(ε_K h_c / 2Δ)), where τ makes these
 probabilities add up to K (Rosén 1972). spec/aperture 5, where K times the first selection is counted.
 
+How much of the budget goes beyond the tree follows from the same forecast: of the gain that measuring among
+all candidates promises, the share that a tree within its size, with its fewer rounds, cannot have. Little
+budget tells a few marginals, which a tree holds; much of it tells more than a tree can hold.
+
 How much of the model's size the public part may take follows from the same forecast: the share of its
 variance that measuring would leave, by the expected errors C Σ_i (1/(s v_i) + 1/σ²)^(−½) after it and
 C Σ_i (s v_i)^(½) before. Little budget leaves all of it; much budget can buy a better answer to whatever
@@ -77,6 +81,10 @@ class Forecast:
         """The number of rounds, of most, most/2, …, 1, that promises the largest gain in all."""
         choices = sorted({max(1, most >> halvings) for halvings in range(most.bit_length())}, reverse=True)
         return max(choices, key=self._value)
+
+    def gain(self, most: int) -> float:
+        """What that number of rounds promises."""
+        return self._value(self.rounds(most))
 
     def public_room(self, rounds: int) -> float:
         """What is public of all that would be known after so many rounds: what they leave of the variance."""

@@ -95,19 +95,37 @@ def test_marginals_are_measured_that_no_tree_of_that_size_could_hold():
 
 @pytest.mark.parametrize("unit", [REPLACE, Unit("add-or-remove"), Unit("replace", 3)], ids=str)
 @pytest.mark.parametrize("public", [None, table_of(3000, seed=2)], ids=["alone", "with public records"])
-def test_every_bit_of_the_budget_is_spent_and_half_of_it_beyond_the_tree(unit, public):
+def test_every_bit_of_the_budget_is_spent_and_as_much_beyond_the_tree_as_is_said(unit, public):
     curator = curator_of("1/2", unit=unit)
 
-    release = CRAMPED.run(curator, WORKLOAD, public=public)
+    release = replace(CRAMPED, particle_share=0.25).run(curator, WORKLOAD, public=public)
 
     assert not curator.remaining
-    assert sum(event.cost.value for event in curator.events) == Fraction(1, 2)
-    late = curator.events[-2 * release.card["aperture"]["particle_rounds"] :]
-    assert sum(event.cost.value for event in late) == Fraction(1, 4)
+    spent = {place: event.cost.value for place, event in enumerate(curator.events)}
+    assert sum(spent.values()) == Fraction(1, 2)
+    opened = release.card["aperture"]
+    late = curator.events[-2 * opened["particle_rounds"] :]
+    early = [place for place, event in enumerate(curator.events) if isinstance(event, Exponential)][0]
+    choice = [event.cost.value for event in curator.events if "options" in event.what]
+    rounds = sum(event.cost.value for event in curator.events[early:]) - sum(choice)
+    assert sum(event.cost.value for event in late) == rounds / 4
     selected = [event for event in late if isinstance(event, Exponential)]
     assert len(selected) == sum(isinstance(event, Gaussian) for event in late) == 8
     for event in selected:
         assert unit.l1 <= event.sensitivity < unit.l1 * (1 + Fraction(1, 10**6))
+
+
+def test_the_more_budget_there_is_the_more_of_it_goes_beyond_the_tree():
+    shares = [
+        CRAMPED.run(curator_of(rho), WORKLOAD, public=table_of(300, seed=2)).card["aperture"][
+            "particle_share"
+        ]
+        for rho in ("1/10000000", "1/1000", "100")
+    ]
+
+    assert 0 <= shares[0] < shares[1] < shares[2] < 1
+    assert shares[0] < 0.2
+    assert shares[2] > 0.4
 
 
 def test_no_more_is_measured_than_there_are_candidates():
