@@ -105,7 +105,7 @@ def test_every_bit_of_the_budget_is_spent_and_as_much_beyond_the_tree_as_is_said
     assert sum(spent.values()) == Fraction(1, 2)
     opened = release.card["aperture"]
     late = curator.events[-2 * opened["particle_rounds"] :]
-    early = [place for place, event in enumerate(curator.events) if isinstance(event, Exponential)][0]
+    early = next(k for k, event in enumerate(curator.events) if isinstance(event, Exponential))
     choice = [event.cost.value for event in curator.events if "options" in event.what]
     rounds = sum(event.cost.value for event in curator.events[early:]) - sum(choice)
     assert sum(event.cost.value for event in late) == rounds / 4
