@@ -32,7 +32,10 @@ WORKLOAD = Workload.marginals(DOMAIN, degree=2)
 BUDGET = Budget(epsilon=2.0, delta=0.01)
 RUNS = 800
 # What is attacked are the noisy answers, so the fit may be rough.
-ROUGH = Aperture(max_rounds=1, one_way_share=0.4, estimator=MirrorDescent(max_steps=4, polish_steps=0))
+ROUGH = Aperture(
+    max_rounds=1, one_way_share=0.4, particle_share=0.4, max_particle_rounds=1,
+    estimator=MirrorDescent(max_steps=4, polish_steps=0),
+)  # fmt: skip
 
 
 class SecondLook(Curator):

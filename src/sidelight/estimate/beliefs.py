@@ -66,13 +66,12 @@ class Beliefs:
         if before is None:
             expected = model.count(attrs)
             mass = (expected + _FLOOR * self.total / expected.size).reshape(-1)
-            variance = mass * self._sampling(attrs)
             old, answers = expected.reshape(-1), measurement
         else:
             answers = _merged(before.answers, measurement)
             old = before.answers.answer - before.evidence.gap
-            mass, variance = before.evidence.mass, before.evidence.variance
-        evidence = Evidence(answers.answer - old, variance, mass, answers.stddev)
+            mass = before.evidence.mass
+        evidence = Evidence(answers.answer - old, mass, answers.stddev, sampling=self._sampling(attrs))
         self.held[attrs] = Belief(answers, evidence, self._spread[_order(attrs)].likelihood(evidence))
 
     def pooled(self) -> dict[int, PooledSpread]:
@@ -96,12 +95,9 @@ class Beliefs:
             for attrs, belief in self.held.items()
         }
 
-    def precisions(self) -> dict[Attrs, Array]:
+    def pull(self, attrs: Attrs, spread: float) -> Array:
         """S_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
-        return {
-            attrs: self._cell_spreads(attrs, spread) * self.held[attrs].answers.precision
-            for attrs, spread in self.spreads().items()
-        }
+        return self._cell_spreads(attrs, spread) * self.held[attrs].answers.precision
 
     def dispersions(self) -> dict[Attrs, tuple[float, float]]:
         """s(1 + R) of each measured marginal, its spread around what drawing n records gives; and 1 + R."""

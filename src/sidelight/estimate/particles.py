@@ -64,4 +64,5 @@ def _drawn(tree: GraphicalModel, *, room: int, seed: int) -> Support:
         found = Support.of_table(table, total=tree.total)
         if 2 * len(found.records) > room:
             break
+    tree.forget()
     return found

@@ -13,7 +13,7 @@ are those that the records came with, times exp(Σ_c θ_c).
 PRIVACY: functions of public data, of released models and of noisy answers; post-processing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,9 @@ class Reweighting:
 
     def rest(self, beliefs: Beliefs) -> None:
         """Take the weights as they are for the optimum, given all answers so far."""
-        for attrs, precision in beliefs.precisions().items():
-            pull = precision * (beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1))
-            self._potentials[attrs] = np.clip(pull, -_MOST_TILT, _MOST_TILT)
+        for attrs, spread in beliefs.spreads().items():
+            gap = beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1)
+            self._potentials[attrs] = np.clip(beliefs.pull(attrs, spread) * gap, -_MOST_TILT, _MOST_TILT)
 
     def follow(self, measurements: Sequence[Measurement], beliefs: Beliefs) -> Support:
         """Take in noisy answers in the order in which they came; beliefs are about these records."""
@@ -69,14 +69,14 @@ class Reweighting:
 
     def settle(self, beliefs: Beliefs, *, passes: int) -> None:
         """Go over all answers so many times."""
-        precisions = beliefs.precisions()
+        spreads = beliefs.spreads()
         for _ in range(passes):
-            self._pass(beliefs, precisions)
+            self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in spreads))
 
-    def _pass(self, beliefs: Beliefs, precisions: Mapping[Attrs, Array]) -> None:
+    def _pass(self, beliefs: Beliefs, precisions: Iterable[tuple[Attrs, Array]]) -> None:
         """Solve for one marginal at a time: its potential, all others as they are."""
         n, weights = self._support.total, self._support.weights.copy()
-        for attrs, precision in precisions.items():
+        for attrs, precision in precisions:
             answer, cells = beliefs.held[attrs].answers.answer, self._support.cells(attrs)
             before = self._potentials.get(attrs, np.zeros(answer.size))
             share = np.bincount(cells, weights, answer.size) / n

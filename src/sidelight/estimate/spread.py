@@ -42,12 +42,17 @@ class Evidence:
 
     gap: Array
     """y − μ, with μ from before the marginal was first measured."""
-    variance: Array
-    """v: the believed variance of each cell at s = 1."""
     mass: Array
     """μ + floor."""
     stddev: float
     """σ of the noise on y."""
+    sampling: float = 1.0
+    """1 + R."""
+
+    @property
+    def variance(self) -> Array:
+        """V: the believed variance of each cell at s = 1."""
+        return self.sampling * self.mass
 
     def trust(self, spread: float) -> float:
         """The mass-weighted mean of s v / (s v + σ²): 0 keeps the model, 1 takes the answer."""
@@ -78,7 +83,7 @@ class SpreadPrior:
         logs = np.empty(self.grid.size)
         for place, spread in enumerate(self.grid):
             # Point by point: a table of all would be the marginal sixty times over.
-            variance = spread * evidence.variance + evidence.stddev**2
+            variance = spread * evidence.sampling * evidence.mass + evidence.stddev**2
             logs[place] = -0.5 * (np.log(variance) + square / variance).sum()
         return np.asarray(np.exp(logs - logs.max()))
 

@@ -22,6 +22,9 @@ from sidelight.estimate.junction_tree import JunctionTree
 
 Codes = NDArray[Any]
 
+_CELLS_AT_ONCE = 2**16
+"""Of a clique's table: what is computed beside it stays small."""
+
 
 def codes_along_tree(
     tree: JunctionTree,
@@ -42,10 +45,10 @@ def codes_along_tree(
         new = tuple(attr for attr in tree.cliques[clique] if attr not in given)
         table = marginal((*given, *new)).reshape(domain.size(given), domain.size(new))
         cells = _spread_groups(table, _group_of(codes, domain.index(given), domain.project(given).shape), rng)
-        for column, values in zip(
-            domain.index(new), np.unravel_index(cells, domain.project(new).shape), strict=True
-        ):
-            codes[:, column] = values
+        # The last attribute first, as numbers are read off digit by digit: no table of all of them at once.
+        for column, size in reversed(list(zip(domain.index(new), domain.project(new).shape, strict=True))):
+            codes[:, column] = cells % size
+            cells //= size
     return codes
 
 
@@ -60,26 +63,41 @@ def _group_of(codes: Codes, columns: tuple[int, ...], shape: tuple[int, ...]) ->
 
 def _spread_groups(
     table: NDArray[np.float64], group: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+) -> NDArray[np.int32]:
     """A cell for each record: systematic within its group, in random order."""
     groups, width = table.shape
     sizes = np.bincount(group, minlength=groups)
     present = np.flatnonzero(sizes)
-    ends = np.cumsum(table[present], axis=1)
-    whole = ends[:, -1:]
-    # A group drawn although its own mass rounds to 0 is spread evenly: it cannot be told better.
-    ends = np.where(whole > 0, ends, np.arange(1, width + 1))
-    # The last end is the group's size itself, so that all are spread; and no cell of mass 0 gets any.
-    is_end = ends == ends[:, -1:]
-    ends *= sizes[present, None] / ends[:, -1:]
-    ends = np.where(is_end, sizes[present, None], ends)
-    cuts = np.ceil(ends - rng.random((len(present), 1))).astype(np.int64)
-    counts = np.diff(np.minimum(cuts, sizes[present, None]), axis=1, prepend=0)
-    drawn = np.repeat(np.tile(np.arange(width), len(present)), counts.reshape(-1))
+    offsets = rng.random((len(present), 1))
+    some = max(1, _CELLS_AT_ONCE // width)
+    parts = [np.empty(0, dtype=np.int32)]
+    for k in range(0, len(present), some):
+        here = present[k : k + some]
+        parts.append(_spread(table[here], sizes[here, None], offsets[k : k + some]))
+    drawn = np.concatenate(parts)
 
     # Records in random order, then gathered by group: sorting small integers is quick.
     shuffled = rng.permutation(len(group))
     key = group[shuffled].astype(np.min_scalar_type(max(groups - 1, 1)))
-    cells = np.empty(len(group), dtype=np.int64)
-    cells[shuffled[np.argsort(key, kind="stable")]] = drawn
+    del group
+    shuffled = shuffled[np.argsort(key, kind="stable")]
+    cells = np.empty(len(shuffled), dtype=drawn.dtype)
+    cells[shuffled] = drawn
     return cells
+
+
+def _spread(
+    table: NDArray[np.float64], sizes: NDArray[np.int64], offsets: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """The cells of some groups' records, group by group: cut points an offset apart from whole numbers."""
+    width = table.shape[1]
+    ends = np.cumsum(table, axis=1)
+    # A group drawn although its own mass rounds to 0 is spread evenly: it cannot be told better.
+    ends = np.where(ends[:, -1:] > 0, ends, np.arange(1, width + 1))
+    # The last end is the group's size itself, so that all are spread; and no cell of mass 0 gets any.
+    is_end = ends == ends[:, -1:]
+    ends *= sizes / ends[:, -1:]
+    ends = np.where(is_end, sizes, ends)
+    cuts = np.ceil(ends - offsets).astype(np.int64)
+    counts = np.diff(np.minimum(cuts, sizes), axis=1, prepend=0)
+    return np.repeat(np.tile(np.arange(width, dtype=np.int32), len(table)), counts.reshape(-1))

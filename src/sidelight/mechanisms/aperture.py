@@ -33,6 +33,7 @@ from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.estimate.beliefs import Beliefs
 from sidelight.estimate.blend import Blend
+from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.particles import particles, room_for
@@ -166,32 +167,32 @@ class Aperture(Mechanism):
             model = beliefs.estimate(self.estimator, model)
             rounds, left = rounds + 1, left - 1
 
-        released: GraphicalModel | Blend = model
+        blend: GraphicalModel | Blend = model
         opened: dict[str, Any] = {"rounds": rounds, "particle_share": round(share, 4)}
         if grain is not None:
             # SELECT how much of the public records themselves to take.
-            blend = chosen_blend(
+            mixture = chosen_blend(
                 curator, model, prior, measurements, weights,
                 cost=min(choice_cost, curator.remaining, key=float), least_doubt=self.least_doubt,
                 limit_mb=self.max_model_mb,
             )  # fmt: skip
-            released = blend if blend.share else model
-            opened["records_share"] = blend.share
-        followed: Reweighting | None = None
+            blend = mixture if mixture.share else model
+            opened["records_share"] = mixture.share
+        released: GraphicalModel | Blend | Support = blend
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
-            drawn = particles(released, room=room_for(domain, self.max_model_mb), seed=self.seed)
+            drawn = particles(blend, room=room_for(domain, self.max_model_mb), seed=self.seed)
             followed = Reweighting(drawn, n)
             found = measured_beyond(
                 curator, followed, beliefs, surprises, scaled,
-                candidates=self._small(domain, weights),
+                candidates=self._small(domain, weights), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip
             measurements += found
+            released = followed.support
             opened |= {"particle_rounds": len(found), "particles": len(drawn.records)}
-        final: GraphicalModel | Blend | Support = followed.support if followed else released
-        card = _card(beliefs, final, opened) | surprises.card(spreads=beliefs.dispersions())
-        return Release(final, tuple(measurements), curator.events, card=card)
+        card = _card(beliefs, released, opened) | surprises.card(spreads=beliefs.dispersions())
+        return Release(released, tuple(measurements), curator.events, card=card)
 
     def _believed(
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float

@@ -43,19 +43,27 @@ def measured_beyond(
     weights: Mapping[Attrs, float],
     *,
     candidates: Sequence[Attrs],
+    cells: float,
     most: int,
     select_share: float,
 ) -> list[Measurement]:
-    """Spend what is left on marginals that the particles err on; weights are at most 1."""
+    """Spend what is left on marginals that the particles err on; weights are at most 1.
+
+    All new ones together have at most so many ``cells``: every answer is kept, and followed again and again.
+    """
     n, unit, made = beliefs.total, curator.unit, list[Measurement]()
+    size = curator.domain.size
     particles.rest(beliefs)
     left, batch = min(most, len(candidates)), 0
     while curator.remaining:
+        # One that was measured before is kept already, so a repeat is always allowed.
+        most_cells = cells / (batch or -(-left // _BATCHES))
+        allowed = [c for c in candidates if c in beliefs.held or size(c) <= most_cells]
         forecast = Forecast.of(
-            beliefs, particles, candidates, weights,
+            beliefs, particles, allowed, weights,
             remaining=curator.remaining, select_share=select_share, unit=unit,
         )  # fmt: skip
-        left = forecast.rounds(left)
+        left = min(forecast.rounds(left), len(allowed))
         batch = min(batch or -(-left // _BATCHES), left)
         select_cost, measure_cost = (curator.remaining / left).split(select_share)
         # SELECT a batch of marginals.
@@ -63,10 +71,11 @@ def measured_beyond(
             particles, partial(beliefs.prospect, weights=weights),
             stddev=marginal_stddev(measure_cost, unit), total=n,
         )  # fmt: skip
-        chosen = curator.select_many([Marginal(c) for c in candidates], score, select_cost, number=batch)
+        chosen = curator.select_many([Marginal(c) for c in allowed], score, select_cost, number=batch)
         # MEASURE them.
         answers = [curator.measure(marginal, measure_cost) for marginal in chosen]
         # ESTIMATE: all of them try the particles that were there before any of them.
+        cells -= sum(size(marginal.attrs) for marginal in chosen if marginal.attrs not in beliefs.held)
         for answer in answers:
             surprises.note(answer, particles, total=n)
             beliefs.add(answer, particles)

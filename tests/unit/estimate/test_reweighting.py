@@ -33,7 +33,7 @@ def held(answers):
 def weights_after(answers, precisions, *, passes, support=PUBLIC):
     records = Reweighting(support, N)
     for _ in range(passes):
-        records._pass(held(answers), precisions)
+        records._pass(held(answers), precisions.items())
     return records._support.weights
 
 
@@ -164,7 +164,7 @@ def test_precisions_are_the_spreads_over_the_variance_of_the_noise():
     about.add(measured(A, [30.0, 50.0], 4.0), Reweighting(PUBLIC, N))
     evidence, spread = about.held[A].evidence, about.spreads()[A]
 
-    found = about.precisions()[A]
+    found = about.pull(A, about.spreads()[A])
 
     assert found == pytest.approx(spread * evidence.variance / evidence.mass / 16, rel=1e-9)
 
@@ -173,7 +173,7 @@ def test_no_precision_trusts_a_cell_beyond_the_most():
     about = beliefs()
     about.add(measured(A, [1.0, 79.0], 1e-9), Reweighting(PUBLIC, N))
 
-    weight = about.precisions()[A] * about.held[A].evidence.mass
+    weight = about.pull(A, about.spreads()[A]) * about.held[A].evidence.mass
 
     assert (weight / (1 + weight) <= 0.9999 + 1e-12).all()
 

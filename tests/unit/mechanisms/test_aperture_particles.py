@@ -135,6 +135,16 @@ def test_no_more_is_measured_than_there_are_candidates():
     assert 8 < len(late) <= 15
 
 
+def test_what_is_measured_beyond_the_tree_has_at_most_twice_as_many_cells_as_a_tree():
+    release = replace(CRAMPED, max_particle_rounds=10_000).run(curator_of("1"), WORKLOAD)
+
+    late = release.card["aperture"]["particle_rounds"]
+    before = {made.query.attrs for made in release.measurements[:-late]}
+    new = {made.query.attrs for made in release.measurements[-late:]} - before
+    assert len(new) > 2
+    assert sum(DOMAIN.size(attrs) for attrs in new) <= 2 * CELLS
+
+
 class Interrupted(Exception):
     """The power went."""
 
