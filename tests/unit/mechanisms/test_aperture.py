@@ -1,5 +1,6 @@
 """APERTURE: its budget, how far it opens, and public data of every kind."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -207,6 +208,14 @@ def test_fewer_rounds_are_planned_where_selection_could_not_tell_what_is_worth_m
     mixed = prospects_of(30, cells=500) | worthless
 
     assert rounds(mixed, "1/500", 2.0) < rounds(mixed, "1", 2.0)
+
+
+def test_a_part_of_the_candidates_promises_as_much_as_all_of_them():
+    every = forecast(prospects_of(100), "1", 30.0)
+    part = replace(forecast(prospects_of(20), "1", 30.0), each=5.0)
+
+    assert part.gain(24) == pytest.approx(every.gain(24))
+    assert part.gain(24) < part.gain(48)
 
 
 def room(rho):
