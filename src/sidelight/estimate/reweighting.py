@@ -71,8 +71,7 @@ class Reweighting:
         """Go over all answers so many times."""
         spreads = beliefs.spreads()
         for _ in range(passes):
-            # The newest first: a pass ends with single attributes, which were measured first, and fits them best.
-            self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in reversed(spreads)))
+            self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in spreads))
 
     def _pass(self, beliefs: Beliefs, precisions: Iterable[tuple[Attrs, Array]]) -> None:
         """Solve for one marginal at a time: its potential, all others as they are."""
