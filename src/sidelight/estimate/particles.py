@@ -60,7 +60,8 @@ def _drawn(tree: GraphicalModel, *, room: int, seed: int) -> Support:
     batches = list[Any]()
     for draw in range(_DRAWS):
         batches.append(tree.sample(room, seed=seed + draw).codes())
-        table = Table.of_codes(tree.domain, np.concatenate(batches))
+        codes = np.concatenate(batches) if draw else batches[0]
+        table = Table.of_codes(tree.domain, codes)
         found = Support.of_table(table, total=tree.total)
         if 2 * len(found.records) > room:
             break

@@ -87,6 +87,7 @@ class Reweighting:
             weights *= np.exp(after - before)[cells]
             weights *= n / weights.sum()
             self._potentials[attrs] = after
+            del cells  # before the next are found: they are as large as the weights
         self._support = self._support.with_weights(weights)
 
 

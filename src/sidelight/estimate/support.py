@@ -110,8 +110,9 @@ class Support:
     def cells(self, attrs: Attrs) -> NDArray[np.int64]:
         """In which cell of a marginal each record is."""
         flat = np.zeros(len(self.records), dtype=np.int64)
-        for attr in attrs:
-            flat = self._with_last(flat, attr)
+        for position in self.domain.index(attrs):
+            flat *= self.domain.shape[position]
+            flat += self.records[:, position]
         return flat
 
     def _with_last(self, flat: NDArray[np.int64], attr: str) -> NDArray[np.int64]:
