@@ -1,10 +1,16 @@
 """How much of the public records themselves APERTURE takes, and what that costs."""
 
+import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from entangled import CELLS, DOMAIN, REPLACE, WORKLOAD, curator_of, error, ledger_of, table_of
 
 from sidelight.curator import Curator
 from sidelight.data.domain import Domain
@@ -19,36 +25,20 @@ from sidelight.journal import Journal
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.mechanisms.aperture_grain import _judged
 from sidelight.mechanisms.release import Release
-from sidelight.privacy.budget import Budget, Rho
+from sidelight.privacy.budget import Rho
 from sidelight.privacy.event import Exponential, Gaussian
-from sidelight.privacy.ledger import MemoryLedger
-from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
 
-REPLACE = Unit("replace")
-DOMAIN = Domain.of(dict.fromkeys("abcde", 3))
-WORKLOAD = Workload.marginals(DOMAIN, degree=2)
 CLOSURE = WORKLOAD.closure(DOMAIN)
 # Room for single attributes and two or three pairs, of ten; a rough fit is enough, and the choice comes last.
 CRAMPED = Aperture(
     max_rounds=2,
     particle_share=0.0,
-    max_model_mb=36 * BYTES_PER_CELL / 2**20,
+    max_model_mb=CELLS * BYTES_PER_CELL / 2**20,
     estimator=MirrorDescent(max_steps=60, polish_steps=0),
 )
-
-
-def table_of(records, seed):
-    """Every pair of attributes goes together, since each tells of one thing that no column has."""
-    rng = np.random.default_rng(seed)
-    hidden = rng.integers(0, 3, records)
-    columns = [np.where(rng.random(records) < 0.6, hidden, rng.integers(0, 3, records)) for _ in range(5)]
-    return Table.of_codes(DOMAIN, np.stack(columns, axis=1))
-
-
-PRIVATE = table_of(2000, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -57,20 +47,6 @@ def prior():
     found = CRAMPED.prior(table_of(8000, seed=2), DOMAIN, CLOSURE)
     assert found.grain is not None
     return found
-
-
-def ledger_of(unit):
-    return MemoryLedger(Promise(Budget(epsilon=1e7, delta=1e-9), unit, "toy"))
-
-
-def curator_of(rho, *, seed=0, unit=REPLACE, kind=Curator, **settings):
-    settings = {"ledger": ledger_of(unit), "noise": SeededNoise(seed)} | settings
-    return kind(PRIVATE, allotment=Rho(Fraction(rho)), unit=unit, **settings)
-
-
-def error(model):
-    gaps = [model.count(q.attrs) - PRIVATE.count(q.attrs) for q in WORKLOAD]
-    return np.mean([np.abs(gap).sum() for gap in gaps]) / PRIVATE.records
 
 
 def test_where_the_tree_has_no_room_for_it_the_blend_errs_less_than_the_tree(prior):

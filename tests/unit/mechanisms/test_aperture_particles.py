@@ -1,10 +1,16 @@
 """APERTURE beyond its tree: more marginals than a tree has room for, all of them paid for."""
 
+import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from entangled import CELLS, DOMAIN, REPLACE, WORKLOAD, curator_of, error, ledger_of, table_of
 
 from sidelight.curator import Curator
 from sidelight.data.domain import Domain
@@ -15,18 +21,12 @@ from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.support import Support
 from sidelight.journal import Journal
 from sidelight.mechanisms.aperture import Aperture
-from sidelight.privacy.budget import Budget, Rho
+from sidelight.privacy.budget import Rho
 from sidelight.privacy.event import Exponential, Gaussian
-from sidelight.privacy.ledger import MemoryLedger
-from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
 
-REPLACE = Unit("replace")
-DOMAIN = Domain.of(dict.fromkeys("abcde", 3))
-WORKLOAD = Workload.marginals(DOMAIN, degree=2)
-CELLS = 36
 LIMIT = CELLS * BYTES_PER_CELL / 2**20
 # Room in the tree for single attributes and two or three pairs, of ten; a rough fit is enough.
 CRAMPED = Aperture(
@@ -37,35 +37,10 @@ CRAMPED = Aperture(
 )
 
 
-def table_of(records, seed):
-    """Every pair of attributes goes together, since each tells of one thing that no column has."""
-    rng = np.random.default_rng(seed)
-    hidden = rng.integers(0, 3, records)
-    columns = [np.where(rng.random(records) < 0.6, hidden, rng.integers(0, 3, records)) for _ in range(5)]
-    return Table.of_codes(DOMAIN, np.stack(columns, axis=1))
-
-
-PRIVATE = table_of(2000, seed=1)
-
-
 @pytest.fixture(autouse=True)
 def roomy(monkeypatch):
     """Particles are not what is cramped here."""
     monkeypatch.setattr("sidelight.mechanisms.aperture.room_for", lambda domain, limit_mb: 20_000)
-
-
-def ledger_of(unit):
-    return MemoryLedger(Promise(Budget(epsilon=1e7, delta=1e-9), unit, "toy"))
-
-
-def curator_of(rho, *, seed=0, unit=REPLACE, kind=Curator, **settings):
-    settings = {"ledger": ledger_of(unit), "noise": SeededNoise(seed)} | settings
-    return kind(PRIVATE, allotment=Rho(Fraction(rho)), unit=unit, **settings)
-
-
-def error(release):
-    gaps = [release.count(q.attrs) - PRIVATE.count(q.attrs) for q in WORKLOAD]
-    return np.mean([np.abs(gap).sum() for gap in gaps]) / PRIVATE.records
 
 
 @pytest.mark.parametrize("public", [None, table_of(50, seed=2)], ids=["alone", "with public records"])
