@@ -25,8 +25,8 @@ from pairs import load
 
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
+from sidelight.estimate.public_grain import against_each_other
 from sidelight.estimate.public_model import Prior
-from sidelight.estimate.public_model import _against_each_other as _judged
 from sidelight.evaluation.marginals import workload_error
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.privacy.budget import Budget
@@ -40,13 +40,20 @@ Replaced = dict[str, Any]
 """Where a part lives, and what takes its place."""
 
 PUBLIC: dict[str, Replaced] = {
-    "no smoothing (α = 1)": {"sidelight.estimate.public_model._ALPHAS": (1.0,)},
+    "no smoothing (α = 1)": {"sidelight.estimate.public_smoothing._ALPHAS": (1.0,)},
     "rare values not fitted": {"sidelight.estimate.public_model._SWEEPS": 0},
     "halves not asked how far q strays": {
-        "sidelight.estimate.public_model._against_each_other": lambda *asked: (1.0, _judged(*asked)[1]),
+        "sidelight.estimate.public_model.against_each_other": lambda *asked, **most: (
+            1.0,
+            *against_each_other(*asked, **most)[1:],
+        ),
     },
-    "no public records beside the tree": {
+    "no grain beside the tree": {
         "sidelight.estimate.public_source.PublicRecords.whole": lambda *_, **__: None,
+    },
+    "no other trees in the grain": {"sidelight.estimate.public_model._OTHERS": 0},
+    "no latent classes in the grain": {
+        "sidelight.estimate.public_grain._SHARES": tuple((step / 10, 0.0) for step in range(11)),
     },
 }
 """Parts of the public fit."""

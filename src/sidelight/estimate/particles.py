@@ -5,17 +5,18 @@
 A domain with no more cells than there is room for is taken whole, and nothing is drawn. Elsewhere distinct
 records count once, with the weight of all their copies. Where few are distinct more are drawn: what counts is
 how many different things the particles can say. Drawing follows the tree with little more than rounding error
-(generate/sample.py).
+(generate/sample.py) on what its cliques hold; on other marginals the draws are then raked to it.
 
 PRIVACY: a function of a released model; post-processing.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.graphical import GraphicalModel
@@ -25,6 +26,8 @@ _MOST = 250_000
 """Time: half a second for all three-way marginals of 15 attributes."""
 _DRAWS = 4
 """How often at most as many are drawn."""
+_SWEEPS, _MOST_RATIO = 2, 3.0
+"""Of raking, and what a weight moves by at most in one step: a cell may have a single particle."""
 
 
 def room_for(domain: Domain, limit_mb: float) -> int:
@@ -33,8 +36,8 @@ def room_for(domain: Domain, limit_mb: float) -> int:
     return max(1, min(_MOST, int(limit_mb * 2**20 / each)))
 
 
-def particles(model: GraphicalModel | Blend, *, room: int, seed: int) -> Support:
-    """Particles of a model, with its total.
+def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
+    """Particles of a model, with its total; on the marginals ``like`` they are brought close to it.
 
     >>> model = GraphicalModel.uniform(Domain.of({"a": 2, "b": 2}), total=8.0)
     >>> particles(model, room=4, seed=0).weights
@@ -47,16 +50,19 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int) -> Support
         weights = model.count(domain.attrs).reshape(-1)
         codes, weights = codes[weights > 0], weights[weights > 0]
     elif isinstance(model, Blend):
-        drawn, own = _drawn(model.model, room=room, seed=seed), model.records
+        own = model.records
+        some = max(room // 2, room - len(own.records))
+        drawn = drawn_from(model.model, room=some, seed=seed, like=like)
         codes = np.concatenate([drawn.records, own.records])
         weights = np.concatenate([drawn.weights * (1 - model.share), own.weights * model.share])
     else:
-        drawn = _drawn(model, room=room, seed=seed)
+        drawn = drawn_from(model, room=room, seed=seed, like=like)
         codes, weights = drawn.records, drawn.weights
     return Support(domain, compact(codes, domain), weights, total).with_total(total)
 
 
-def _drawn(tree: GraphicalModel, *, room: int, seed: int) -> Support:
+def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
+    """Distinct records drawn from a tree, with its total; raked to it on the marginals ``like``."""
     batches = list[Any]()
     for draw in range(_DRAWS):
         batches.append(tree.sample(room, seed=seed + draw).codes())
@@ -65,5 +71,18 @@ def _drawn(tree: GraphicalModel, *, room: int, seed: int) -> Support:
         found = Support.of_table(table, total=tree.total)
         if 2 * len(found.records) > room:
             break
+    found = _raked(found, tree, like)
     tree.forget()
     return found
+
+
+def _raked(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> Support:
+    """The same with weights that bring marginals, one after another, to what a model says of them."""
+    weights = drawn.weights.copy()
+    for _ in range(_SWEEPS):
+        for place, wanted in model.count_each(like):
+            cells = drawn.cells(like[place])
+            found = np.bincount(cells, weights, wanted.size)
+            ratio = np.divide(wanted.reshape(-1), found, out=np.ones(found.size), where=found > 0)
+            weights *= np.clip(ratio, 1 / _MOST_RATIO, _MOST_RATIO)[cells]
+    return drawn.with_weights(weights)

@@ -7,8 +7,8 @@ everything; and reweighted, they follow any number of marginals. APERTURE does s
 records themselves (the grain: what they show that the public model has no room for), and with records drawn
 from its own model (particles: marginals are measured then that its tree has no room for).
 
-Solved for one marginal at a time. At the optimum its potential is θ_c = (s_c/σ_c²)(y_c − n r_c), and weights
-are those that the records came with, times exp(Σ_c θ_c).
+Solved for one marginal at a time. At the optimum its potential is θ_c = (s_c/σ_c²)(y_c − n r_c) + ν_c, where
+ν_c keeps the total, and weights are those that the records came with, times exp(Σ_c θ_c).
 
 PRIVACY: functions of public data, of released models and of noisy answers; post-processing.
 """
@@ -25,9 +25,9 @@ from sidelight.measure.measurement import Measurement
 
 Array = NDArray[np.float64]
 
-_PASSES = 10
+_PASSES = 5
 """Over all answers at the end; a pass solves for one marginal at a time, given the others."""
-_STEPS, _MOST_STEP, _CLOSE = 40, 5.0, 1e-10
+_STEPS, _MOST_STEP, _CLOSE = 40, 5.0, 1e-8
 """Of Newton's method in log-shares: how many steps, how long, and when to stop."""
 _MOST_TILT = 30.0
 """A weight moves by at most e³⁰ for one marginal."""
@@ -63,7 +63,8 @@ class Reweighting:
         """Take in noisy answers in the order in which they came; beliefs are about these records."""
         for measurement in measurements:
             beliefs.add(measurement, self)
-            self.settle(beliefs, passes=1)
+            attrs = measurement.query.attrs
+            self._pass(beliefs, [(attrs, beliefs.pull(attrs, beliefs.spreads()[attrs]))])
         self.settle(beliefs, passes=_PASSES)
         return self._support
 
@@ -80,15 +81,43 @@ class Reweighting:
             answer, cells = beliefs.held[attrs].answers.answer, self._support.cells(attrs)
             before = self._potentials.get(attrs, np.zeros(answer.size))
             share = np.bincount(cells, weights, answer.size) / n
-            # Where no record is, none can be made; the log-share stands for nothing there.
-            now = np.log(np.where(share > 0, share, 1.0))
-            found = _solved(now, b=now - before + precision * answer, a=precision * n)
-            after = np.clip(np.where(share > 0, before + found - now, 0.0), -_MOST_TILT, _MOST_TILT)
+            # Where no record is, none can be made: its potential stays 0.
+            held = share > 0
+            now, precision = np.log(share[held]), precision[held]
+            found = _balanced(now, b=now - before[held] + precision * answer[held], a=precision * n)
+            after = np.zeros(answer.size)
+            after[held] = np.clip(before[held] + found - now, -_MOST_TILT, _MOST_TILT)
             weights *= np.exp(after - before)[cells]
             weights *= n / weights.sum()
             self._potentials[attrs] = after
             del cells  # before the next are found: they are as large as the weights
         self._support = self._support.with_weights(weights)
+
+
+def _balanced(start: Array, *, a: Array, b: Array) -> Array:
+    """U with u + a eᵘ = b + ν, cell by cell, at the ν with which Σ eᵘ = 1.
+
+    Newton's method in ln Σ eᵘ, within a bracket: at its upper end one cell is at 1, at its lower end none of
+    k cells is above 1/k.
+
+    >>> a, b = np.array([1.0, 9.0]), np.array([1.0, 2.0])
+    >>> u = _balanced(np.log([0.5, 0.5]), a=a, b=b)
+    >>> np.round(np.exp(u), 4), np.round(u + a * np.exp(u) - b, 4)
+    (array([0.7103, 0.2897]), array([-0.6317, -0.6317]))
+    """
+    least = float((a / a.size - np.log(a.size) - b).min())
+    most, level, found = float((a - b).min()), 0.0, start
+    for _ in range(_STEPS):
+        level = level if least < level < most else (least + most) / 2
+        found = _solved(found, a=a, b=b + level)
+        share = np.exp(found)
+        total = float(share.sum())
+        if abs(total - 1.0) < _CLOSE:
+            break
+        least, most = (level, most) if total < 1.0 else (least, level)
+        slope = float((share / (1.0 + a * share)).sum())
+        level = level - total * float(np.log(total)) / slope if slope > 0 else np.inf
+    return found
 
 
 def _solved(start: Array, *, a: Array, b: Array) -> Array:

@@ -44,7 +44,7 @@ from sidelight.estimate.reweighting import Reweighting
 from sidelight.estimate.support import Support
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.aperture_grain import chosen_blend
+from sidelight.mechanisms.aperture_grain import chosen_blend, judged
 from sidelight.mechanisms.aperture_particles import measured_beyond
 from sidelight.mechanisms.aperture_plan import Forecast
 from sidelight.mechanisms.base import Mechanism, Outlook
@@ -56,6 +56,9 @@ from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
 from sidelight.select.score import ManyCountable
+
+_LEAST_SHARE = 0.02
+"""Of the budget, beyond the tree: less would buy nothing for the time that it takes."""
 
 OnePublic = Table | WeightedRecords | Release | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -181,7 +184,10 @@ class Aperture(Mechanism):
         released: GraphicalModel | Blend | Support = blend
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
-            drawn = particles(blend, room=room_for(domain, self.max_model_mb), seed=self.seed)
+            drawn = particles(
+                blend, room=room_for(domain, self.max_model_mb), seed=self.seed,
+                like=judged(domain, weights, limit_mb=self.max_model_mb),
+            )  # fmt: skip
             followed = Reweighting(drawn, n)
             found = measured_beyond(
                 curator, followed, beliefs, surprises, scaled,
@@ -243,7 +249,8 @@ class Aperture(Mechanism):
         within = tractable(model.domain, held, list(weights), limit_mb=self.max_model_mb)
         tree = forecast(candidates=within).gain(self.max_rounds)
         beyond = forecast(candidates=self._small(model.domain, weights)).gain(self.max_particle_rounds)
-        return max(0.0, 1 - tree / beyond) if beyond > 0 else 0.0
+        share = 1 - tree / beyond if beyond > 0 else 0.0
+        return share if share >= _LEAST_SHARE else 0.0
 
     def _small(self, domain: Domain, wanted: Iterable[Attrs]) -> list[Attrs]:
         """Those that are no larger than a model may be."""

@@ -27,7 +27,7 @@ from sidelight.privacy.budget import Cost
 from sidelight.queries.query import Marginal
 from sidelight.select.judgement import LeastError
 
-_JUDGE_BY = 500
+_JUDGE_BY = 150
 """Most marginals by which blends are judged: of a larger workload, an even part."""
 _PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -50,17 +50,17 @@ def chosen_blend(
     records = Reweighting(prior.grain, model.total).follow(measurements, beliefs)
     most = lowered(prior.grain_share, evenness(records) / evenness(prior.grain))
     shares = [part * most for part in _PARTS]
-    judged = _judged(model.domain, weights, limit_mb=limit_mb)
+    asked = judged(model.domain, weights, limit_mb=limit_mb)
     odds = math.log(most / (1 - most)) if 0 < most < 1 else 0.0
     error = LeastError(
-        model, records, shares, weights={c: weights[c] for c in judged}, total=model.total,
+        model, records, shares, weights={c: weights[c] for c in asked}, total=model.total,
         log_odds=[part * odds for part in _PARTS],
     )  # fmt: skip
-    chosen = curator.choose([Marginal(c) for c in judged], error, cost)
+    chosen = curator.choose([Marginal(c) for c in asked], error, cost)
     return Blend(model, records, shares[chosen])
 
 
-def _judged(domain: Domain, weights: Mapping[Attrs, float], *, limit_mb: float) -> list[Attrs]:
+def judged(domain: Domain, weights: Mapping[Attrs, float], *, limit_mb: float) -> list[Attrs]:
     """The marginals that the workload asks for, without their parts, and none larger than the model."""
     most = limit_mb * 2**20 / BYTES_PER_CELL
     parts = {part for attrs in weights for part in combinations(attrs, len(attrs) - 1)}

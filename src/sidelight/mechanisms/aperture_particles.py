@@ -29,7 +29,7 @@ from sidelight.mechanisms.candidates import marginal_stddev
 from sidelight.queries.query import Marginal
 from sidelight.select.improvement import ExpectedImprovement
 
-_BATCHES = 4
+_BATCHES = 3
 """In how many batches the marginals are measured that were planned at first."""
 _PASSES, _LAST_PASSES = 2, 5
 """Over all answers after a batch, and at the end."""

@@ -8,14 +8,8 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, SchemaError
 from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.likelihood import most_likely
-from sidelight.estimate.public_model import (
-    Prior,
-    PublicModel,
-    _against_each_other,
-    narrowed,
-    smoothed,
-    smoothing,
-)
+from sidelight.estimate.public_model import Prior, PublicModel, narrowed
+from sidelight.estimate.public_smoothing import smoothed, smoothing
 from sidelight.estimate.public_source import PublicRecords, WeightedRecords
 from sidelight.estimate.public_trust import trusted
 from sidelight.measure.measurement import Measurement
@@ -275,77 +269,3 @@ def test_a_prior_without_any_room_keeps_single_attributes():
 
     assert all(len(attrs) == 1 for attrs in part.sets)
     assert part.model.count(("d",)) == pytest.approx(whole.model.count(("d",)), abs=1e-5)
-
-
-# --- the grain: the records themselves, beside the model -------------------------------------------------
-
-
-def test_what_the_model_has_no_room_for_the_records_are_kept_for():
-    cramped = PublicModel(max_marginals=0)
-    public = public_of(table_of(codes_of(4000)))
-
-    prior = cramped.fit(public, CLOSURE)
-
-    assert 0.5 < prior.grain_share <= 1.0
-    assert prior.grain.total == pytest.approx(1.0)
-    assert prior.grain.count(DOMAIN.attrs) == pytest.approx(public.shares([DOMAIN.attrs])[0])
-
-
-def test_the_more_the_model_holds_the_less_of_the_records_is_taken():
-    public = public_of(table_of(codes_of(4000)))
-
-    bare, full = (PublicModel(max_marginals=most).fit(public, CLOSURE).grain_share for most in (0, 40))
-
-    assert full < bare
-
-
-def test_where_attributes_go_with_nothing_the_records_are_hardly_taken():
-    rng = np.random.default_rng(8)
-    codes = np.stack([rng.integers(0, size, 3000) for size in DOMAIN.shape], axis=1)
-
-    prior = PublicModel().fit(public_of(table_of(codes)), CLOSURE)
-
-    assert prior.grain_share <= 0.2
-    assert (prior.grain is None) == (prior.grain_share == 0)
-
-
-def test_records_that_do_not_tell_of_all_attributes_are_not_kept():
-    part = Table.of_codes(DOMAIN.project(("a", "b", "c")), codes_of(3000)[:, :3])
-
-    prior = PublicModel(max_marginals=0).fit(public_of(part), CLOSURE)
-
-    assert prior.grain is None
-    assert prior.grain_share == 0
-
-
-@pytest.mark.parametrize("records", [1, 2])
-def test_records_that_are_too_few_to_judge_by_are_not_kept(records):
-    prior = PublicModel().fit(public_of(table_of(codes_of(records)[:1].repeat(records, axis=0))), CLOSURE)
-
-    assert prior.grain is None or records > 1
-    assert (prior.grain is None) == (prior.grain_share == 0)
-
-
-def test_the_share_is_the_one_that_brings_half_of_the_records_closest_to_the_other():
-    halves = public_of(table_of(codes_of(600))).halves(seed=0)
-    chosen = [(attr,) for attr in DOMAIN.attrs]
-
-    _, found = _against_each_other(halves, list(CLOSURE), chosen, PLAIN)
-
-    pairs = [attrs for attrs in CLOSURE if len(attrs) == 2]
-    errors = np.zeros(21)
-    for half, other in (halves, halves[::-1]):
-        model = most_likely(DOMAIN, smoothed(half, chosen, alpha=PLAIN), steps=100)
-        own, unseen = half.shares(pairs), other.shares(pairs)
-        for k in range(21):
-            blends = [
-                (1 - k / 20) * model.count(attrs) + k / 20 * o for attrs, o in zip(pairs, own, strict=True)
-            ]
-            errors[k] += sum(np.abs(u - b).sum() for u, b in zip(unseen, blends, strict=True))
-    assert found == np.argmin(errors) / 20
-
-
-def test_without_marginals_of_two_attributes_there_is_nothing_to_judge_by():
-    halves = public_of(table_of(codes_of(100))).halves(seed=0)
-
-    assert _against_each_other(halves, [("a",), ("b",)], [("a",), ("b",)], PLAIN) == (1.0, 0.0)

@@ -23,7 +23,7 @@ from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.support import Support
 from sidelight.journal import Journal
 from sidelight.mechanisms.aperture import Aperture
-from sidelight.mechanisms.aperture_grain import _judged
+from sidelight.mechanisms.aperture_grain import judged
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Rho
 from sidelight.privacy.event import Exponential, Gaussian
@@ -170,7 +170,7 @@ def test_a_blend_is_judged_by_the_largest_marginals_that_fit_the_model():
     closure = Workload([("a", "b", "c"), ("c", "d"), ("d",)]).closure(domain)
 
     def judged(cells):
-        return set(_judged(domain, closure, limit_mb=cells * BYTES_PER_CELL / 2**20))
+        return set(judged(domain, closure, limit_mb=cells * BYTES_PER_CELL / 2**20))
 
     assert judged(10_000) == {("a", "b", "c"), ("c", "d")}
     assert judged(1000) == {("a", "b", "c")}
@@ -181,7 +181,7 @@ def test_of_very_many_marginals_a_part_is_judged_by():
     domain = Domain.of({f"a{i}": 2 for i in range(60)})
     closure = Workload.marginals(domain, degree=2).closure(domain)
 
-    found = _judged(domain, closure, limit_mb=1.0)
+    found = judged(domain, closure, limit_mb=1.0)
 
     assert 500 <= len(found) < 1000
     assert all(len(attrs) == 2 for attrs in found)

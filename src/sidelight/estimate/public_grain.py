@@ -1,0 +1,114 @@
+"""The grain: weighted records that stand beside the public model, and say what its one tree cannot.
+
+    r = l · the public records themselves + g · latent classes of them + (1 − l − g) · other trees
+
+A tree that is fitted to a sample errs by what it has no room for, and by what its sample happened to show.
+The records have room for everything, and all the sampling error; latent classes (latent_classes.py) say a
+little of every marginal; trees that other halves of the public records were searched for hold other
+marginals. They all err in different places, so together they err less. What is drawn from them can follow
+noisy answers as records can (reweighting.py).
+
+l and g are those with which one half of the public records comes closest to the other, beside one tree; the
+trees share the rest alike.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.estimate.graphical import GraphicalModel
+from sidelight.estimate.latent_classes import LatentClasses
+from sidelight.estimate.likelihood import most_likely
+from sidelight.estimate.particles import drawn_from
+from sidelight.estimate.public_smoothing import smoothed
+from sidelight.estimate.public_source import PublicRecords
+from sidelight.estimate.support import Support, compact
+
+Array = NDArray[np.float64]
+
+_JUDGE_BY = 150
+"""Marginals by which halves are compared."""
+_SHARES = tuple((of / 10, by / 10) for of in range(11) for by in range(11 - of))
+"""L and g."""
+_FLOOR = 0.1
+"""Of a record, as a share of all, spread over a marginal's cells: none is thought to be without."""
+_LEAST_DRAWS = 20_000
+"""However small a model is to be: what is drawn errs by the drawing, too."""
+_LEAST_STRAY = 0.05
+"""No model is believed to be free of error."""
+
+
+def against_each_other(
+    halves: Sequence[PublicRecords],
+    held: Sequence[Attrs],
+    chosen: Sequence[Attrs],
+    alpha: Mapping[str, float],
+    *,
+    most: int,
+) -> tuple[float, float, float]:
+    """How far a tree of one half strays from the other half; and l and g, which mend it.
+
+    Straying is what is left of the raw sampling variance once the records of a half became a tree: with σ²
+    the variance of one half's shares, ‖a − b‖² is about 2σ² and ‖tree of A − b‖² is σ² + stray·σ².
+    l and g are the shares of the half's own records and of their latent classes, of which at most so many are
+    looked at, that come closest to the other half on marginals that no other one holds. Squared errors, each
+    over how large an error is likely there (the root of what the tree expects), stand for absolute ones,
+    which would hold the noise of the other half against all that is smoother.
+    """
+    asked = [attrs for attrs in held if len(attrs) > 1]
+    asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
+    if not asked:
+        return 1.0, 0.0, 0.0
+    largest = {attrs for attrs in asked if not any(set(attrs) < set(other) for other in held)}
+    tables = [half.kept_shares(asked) for half in halves]
+    ratios, slope, bend = [], np.zeros(2), np.zeros((2, 2))
+    for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):
+        tree = most_likely(half.domain, smoothed(half, chosen, alpha=alpha), steps=100)
+        whole = half.whole(most=most, seed=0)
+        classes = LatentClasses.of(whole.with_total(half.records), seed=0) if whole else None
+        for place, answer in tree.count_each(asked):
+            attrs = asked[place]
+            own, other = seen[attrs], unseen[attrs]
+            raw = float(((own - other) ** 2).sum())
+            ratios.append(float(((answer - other) ** 2).sum()) / raw if raw > 0 else 1.0)
+            if classes and attrs in largest:
+                apart = np.stack([own - answer, classes.count(attrs) - answer]).reshape(2, -1)
+                weighted = apart / np.sqrt(answer + _FLOOR / answer.size).reshape(-1)
+                slope += weighted @ (other - answer).reshape(-1)
+                bend += weighted @ apart.T
+    errors = [float(np.array(pair) @ bend @ pair - 2 * slope @ pair) for pair in _SHARES]
+    return max(_LEAST_STRAY, 2 * float(np.median(ratios)) - 1), *_SHARES[int(np.argmin(errors))]
+
+
+def grain(
+    public: PublicRecords,
+    trees: Sequence[GraphicalModel],
+    *,
+    records: float,
+    classes: float,
+    most: int,
+    seed: int,
+) -> tuple[Support | None, float]:
+    """The grain, with total 1, and its share beside the public model, which is one tree more.
+
+    At most so many public records, and about as many draws or 20,000. None where no public records tell of everything.
+    """
+    whole = public.whole(most=most, seed=seed)
+    by_trees = (1 - records - classes) * len(trees) / (len(trees) + 1)
+    share = records + classes + by_trees
+    if whole is None or share <= 0:
+        return None, 0.0
+    room = max(_LEAST_DRAWS, most // 2, most - len(whole.records))
+    parts = [(whole, records)] if records else []
+    if classes:
+        fitted = LatentClasses.of(whole.with_total(public.records), seed=seed)
+        number = max(1, round(room * classes / (classes + by_trees)))
+        parts.append((fitted.draw(number, seed=seed), classes))
+    for place, tree in enumerate(trees):
+        number = max(1, round(room * by_trees / (classes + by_trees) / len(trees)))
+        parts.append((drawn_from(tree, room=number, seed=seed + place), by_trees / len(trees)))
+    codes = np.concatenate([part.records for part, _ in parts])
+    weights = np.concatenate([part.weights * (part_share / part.total) for part, part_share in parts])
+    return Support(public.domain, compact(codes, public.domain), weights, 1.0).with_total(1.0), share
