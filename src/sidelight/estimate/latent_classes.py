@@ -96,7 +96,7 @@ class LatentClasses:
         owner = np.minimum(owner, len(self.shares) - 1)
         first = np.searchsorted(owner, np.arange(len(self.shares)))
         size = np.maximum(np.bincount(owner, minlength=len(self.shares)), 1)
-        codes = np.empty((number, len(self.domain)), dtype=np.int64)
+        codes = compact(np.zeros((number, len(self.domain)), dtype=np.int8), self.domain)
         for place, table in enumerate(self.tables):
             # Places in random order within each class, spread evenly between 0 and 1.
             order = np.empty(number, dtype=np.int64)
@@ -106,7 +106,7 @@ class LatentClasses:
             rising = (below / below[-1] + np.arange(len(self.shares))).T.reshape(-1)
             value = np.searchsorted(rising, level + owner, side="right") - owner * len(table)
             codes[:, place] = np.clip(value, 0, len(table) - 1)
-        kept = compact(codes[is_possible(self.domain, codes)], self.domain)
+        kept = codes[is_possible(self.domain, codes)]
         return Support(self.domain, kept, np.full(len(kept), 1 / max(len(kept), 1)), 1.0)
 
 

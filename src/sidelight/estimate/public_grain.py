@@ -34,8 +34,6 @@ _SHARES = tuple((of / 10, by / 10) for of in range(11) for by in range(11 - of))
 """L and g."""
 _FLOOR = 0.1
 """Of a record, as a share of all, spread over a marginal's cells: none is thought to be without."""
-_LEAST_DRAWS = 20_000
-"""However small a model is to be: what is drawn errs by the drawing, too."""
 _LEAST_STRAY = 0.05
 """No model is believed to be free of error."""
 
@@ -93,20 +91,20 @@ def grain(
 ) -> tuple[Support | None, float]:
     """The grain, with total 1, and its share beside the public model, which is one tree more.
 
-    At most so many public records, and about as many draws or 20,000. None where no public records tell of everything.
+    At most so many public records, and about as many draws. None where no public records tell of everything.
     """
     whole = public.whole(most=most, seed=seed)
-    by_trees = (1 - records - classes) * len(trees) / (len(trees) + 1)
+    by_trees = round(1 - records - classes, 9) * len(trees) / (len(trees) + 1)
     share = records + classes + by_trees
     if whole is None or share <= 0:
         return None, 0.0
-    room = max(_LEAST_DRAWS, most // 2, most - len(whole.records))
+    room = max(most // 2, most - len(whole.records))
     parts = [(whole, records)] if records else []
     if classes:
         fitted = LatentClasses.of(whole.with_total(public.records), seed=seed)
         number = max(1, round(room * classes / (classes + by_trees)))
         parts.append((fitted.draw(number, seed=seed), classes))
-    for place, tree in enumerate(trees):
+    for place, tree in enumerate(trees if by_trees else ()):
         number = max(1, round(room * by_trees / (classes + by_trees) / len(trees)))
         parts.append((drawn_from(tree, room=number, seed=seed + place), by_trees / len(trees)))
     codes = np.concatenate([part.records for part, _ in parts])

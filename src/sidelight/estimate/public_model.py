@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 
 _SWEEPS = 10
 """Of proportional fitting, so that what public data hardly show is fitted too."""
+_LEAST_GRAIN = 20_000
+"""Records in the grain, however small a model is to be: what is drawn errs by the drawing, too."""
 _OTHERS, _OTHERS_STEPS = 2, 100
 """Trees that only the grain is drawn from, and the steps of their fits."""
 
@@ -109,7 +111,7 @@ class PublicModel:
             chosen = self._structure([(first, second), (second, first)], held, most=self.max_marginals)
             others = [other for other in self._others(public, held) if set(other) != set(chosen)]
             alpha = smoothing(halves, chosen)
-            most = room_for(domain, self.max_model_mb)
+            most = max(_LEAST_GRAIN, room_for(domain, self.max_model_mb))
             stray, records, classes = against_each_other(halves, list(held), chosen, alpha, most=most)
             trees = [
                 most_likely(domain, smoothed(public, other, alpha=alpha), steps=_OTHERS_STEPS)

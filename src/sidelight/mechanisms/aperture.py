@@ -181,6 +181,7 @@ class Aperture(Mechanism):
             )  # fmt: skip
             blend = mixture if mixture.share else model
             opened["records_share"] = mixture.share
+            del mixture
         released: GraphicalModel | Blend | Support = blend
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
@@ -189,6 +190,7 @@ class Aperture(Mechanism):
                 like=judged(domain, weights, limit_mb=self.max_model_mb),
             )  # fmt: skip
             followed = Reweighting(drawn, n)
+            del blend, released, model, drawn  # there is no room for these beside the particles
             found = measured_beyond(
                 curator, followed, beliefs, surprises, scaled,
                 candidates=self._small(domain, weights), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
@@ -196,7 +198,7 @@ class Aperture(Mechanism):
             )  # fmt: skip
             measurements += found
             released = followed.support
-            opened |= {"particle_rounds": len(found), "particles": len(drawn.records)}
+            opened |= {"particle_rounds": len(found), "particles": len(released.records)}
         card = _card(beliefs, released, opened) | surprises.card(spreads=beliefs.dispersions())
         return Release(released, tuple(measurements), curator.events, card=card)
 

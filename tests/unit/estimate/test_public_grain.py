@@ -109,10 +109,18 @@ def test_what_nothing_is_taken_of_is_not_there():
 def test_there_is_no_more_of_it_than_there_is_room_for():
     public = public_of(codes_of(5000))
 
-    few, many = (grain(public, [], records=0.2, classes=0.2, most=most, seed=0)[0] for most in (40, 30_000))
+    beside, _ = grain(public, [independent(public)], records=0.2, classes=0.2, most=40, seed=0)
 
-    assert len(few.records) <= 20_000 + 40
-    assert 20_000 + 40 < len(many.records) <= 30_000
+    assert len(beside.records) <= 80
+
+
+def test_a_tiny_model_has_no_tiny_grain():
+    public = public_of(codes_of(5000))
+
+    prior = PublicModel(max_model_mb=1e-4).fit(public, CLOSURE)
+
+    assert prior.grain_share > 0.5
+    assert prior.grain.count(("a", "b")) == pytest.approx(public.shares([("a", "b")])[0], abs=0.02)
 
 
 def test_records_that_do_not_tell_of_all_attributes_leave_no_grain():

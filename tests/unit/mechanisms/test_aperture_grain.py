@@ -169,12 +169,12 @@ def test_a_blend_is_judged_by_the_largest_marginals_that_fit_the_model():
     domain = Domain.of({"a": 2, "b": 3, "c": 50, "d": 60})
     closure = Workload([("a", "b", "c"), ("c", "d"), ("d",)]).closure(domain)
 
-    def judged(cells):
+    def asked(cells):
         return set(judged(domain, closure, limit_mb=cells * BYTES_PER_CELL / 2**20))
 
-    assert judged(10_000) == {("a", "b", "c"), ("c", "d")}
-    assert judged(1000) == {("a", "b", "c")}
-    assert judged(100) == {("a",), ("b",), ("c",), ("d",)}
+    assert asked(10_000) == {("a", "b", "c"), ("c", "d")}
+    assert asked(1000) == {("a", "b", "c")}
+    assert asked(100) == {("a",), ("b",), ("c",), ("d",)}
 
 
 def test_of_very_many_marginals_a_part_is_judged_by():
@@ -183,7 +183,7 @@ def test_of_very_many_marginals_a_part_is_judged_by():
 
     found = judged(domain, closure, limit_mb=1.0)
 
-    assert 500 <= len(found) < 1000
+    assert 150 <= len(found) < 300
     assert all(len(attrs) == 2 for attrs in found)
 
 
