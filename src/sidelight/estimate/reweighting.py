@@ -3,9 +3,9 @@
     r = argmin  n KL(r ‖ records) + Σ_c Σ_i ½ (s_ci/σ_c²) (n r_ci − y_ci)²
 
 A tree keeps a few dozen marginals within its size. Records keep everything, and the sampling error of
-everything; and reweighted, they follow any number of marginals. APERTURE does so twice: with the public
-records themselves (the grain: what they show that the public model has no room for), and with records drawn
-from its own model (particles: marginals are measured then that its tree has no room for).
+everything; and reweighted, they follow any number of marginals. APERTURE does so twice: with the grain (what
+public records show that the public model has no room for), and with records drawn from its own model
+(particles: marginals are measured then that its tree has no room for).
 
 Solved for one marginal at a time. At the optimum its potential is θ_c = (s_c/σ_c²)(y_c − n r_c) + ν_c, where
 ν_c keeps the total, and weights are those that the records came with, times exp(Σ_c θ_c).

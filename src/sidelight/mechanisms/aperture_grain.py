@@ -1,9 +1,9 @@
-"""How much of the public records themselves APERTURE's release takes beside its tree.
+"""How much of the grain, of public records and what was drawn from models of them, APERTURE takes.
 
     λ ~ o^{λ/λ₀} exp(−ε Σ_c w_c ‖x_c − μ_c(λ)‖₁ / 2Δ),   μ(λ) = (1 − λ) p + λ r,   λ ∈ {0, ¼, ½, ¾, 1} λ₀
 
-λ₀ is what public data alone would take (estimate/public_model.py), and o = λ₀/(1 − λ₀) its odds: where the
-budget tells nothing, records that public data think far better than a model are still likely to be taken.
+λ₀ is what public data alone would take (estimate/public_grain.py), and o = λ₀/(1 − λ₀) its odds: where the
+budget tells nothing, records that public data think far better than a tree are still likely to be taken.
 Public data cannot know how far the private table is from them, and noisy answers know it only of the
 marginals that were selected for being far off; so the curator is asked. One number moves by Δ₁ at most, and a
 small budget tells it well.
@@ -43,7 +43,7 @@ def chosen_blend(
     least_doubt: float,
     limit_mb: float,
 ) -> Blend:
-    """The blend of model and public records, after the same answers, that is closest to the data."""
+    """The blend of model and grain, after the same answers, that is closest to the data."""
     assert prior.grain is not None
     # No tree stands between these records and the data, so there is no share of sampling error that it takes.
     beliefs = Beliefs(replace(prior, stray=1.0), model.total, least_doubt=least_doubt)
