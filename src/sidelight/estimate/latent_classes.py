@@ -78,11 +78,16 @@ class LatentClasses:
 
     def count(self, attrs: Attrs) -> Array:
         """Shares on a marginal."""
-        *others, last = [self.tables[place] for place in self.domain.index(attrs)]
-        grown: Floats = self.shares[None, :].astype(np.float32)
-        for table in others:
-            grown = (grown[:, None, :] * table[None, :, :]).reshape(-1, grown.shape[1])
-        return (grown @ last.T).astype(np.float64).reshape(self.domain.project(attrs).shape)
+        tables = [self.tables[place] for place in self.domain.index(attrs)]
+        found = np.zeros(self.domain.size(attrs))
+        # A fit at a time: all classes together would be the marginal many times over.
+        for start in range(0, len(self.shares), _CLASSES):
+            some = slice(start, start + _CLASSES)
+            grown: Floats = self.shares[None, some].astype(np.float32)
+            for table in tables[:-1]:
+                grown = (grown[:, None, :] * table[None, :, some]).reshape(-1, grown.shape[1])
+            found += (grown @ tables[-1][:, some].T).reshape(-1)
+        return found.reshape(self.domain.project(attrs).shape)
 
     def draw(self, number: int, *, seed: int) -> Support:
         """Records drawn from it, of one weight each, with total 1; none that cannot be.

@@ -15,7 +15,6 @@ trees share the rest alike.
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
 from sidelight.estimate.graphical import GraphicalModel
@@ -25,8 +24,6 @@ from sidelight.estimate.particles import drawn_from
 from sidelight.estimate.public_smoothing import smoothed
 from sidelight.estimate.public_source import PublicRecords
 from sidelight.estimate.support import Support, compact
-
-Array = NDArray[np.float64]
 
 _JUDGE_BY = 150
 """Marginals by which halves are compared."""
@@ -65,7 +62,7 @@ def against_each_other(
     for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):
         tree = most_likely(half.domain, smoothed(half, chosen, alpha=alpha), steps=100)
         whole = half.whole(most=most, seed=0)
-        classes = LatentClasses.of(whole.with_total(half.records), seed=0) if whole else None
+        classes = _classes(half, whole, seed=0) if whole else None
         for place, answer in tree.count_each(asked):
             attrs = asked[place]
             own, other = seen[attrs], unseen[attrs]
@@ -101,7 +98,7 @@ def grain(
     room = max(most // 2, most - len(whole.records))
     parts = [(whole, records)] if records else []
     if classes:
-        fitted = LatentClasses.of(whole.with_total(public.records), seed=seed)
+        fitted = _classes(public, whole, seed=seed)
         number = max(1, round(room * classes / (classes + by_trees)))
         parts.append((fitted.draw(number, seed=seed), classes))
     for place, tree in enumerate(trees if by_trees else ()):
@@ -110,3 +107,9 @@ def grain(
     codes = np.concatenate([part.records for part, _ in parts])
     weights = np.concatenate([part.weights * (part_share / part.total) for part, part_share in parts])
     return Support(public.domain, compact(codes, public.domain), weights, 1.0).with_total(1.0), share
+
+
+def _classes(public: PublicRecords, whole: Support, *, seed: int) -> LatentClasses:
+    """Latent classes of the records that tell of everything: as many as tell of the rarest attribute."""
+    telling = min(public.records_of(attr) for attr in public.domain.attrs)
+    return LatentClasses.of(whole.with_total(telling), seed=seed)

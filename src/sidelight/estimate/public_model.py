@@ -12,9 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
@@ -27,8 +24,6 @@ from sidelight.estimate.public_smoothing import smoothed, smoothing
 from sidelight.estimate.public_source import PublicRecords
 from sidelight.estimate.public_structure import structure
 from sidelight.estimate.support import Support
-
-Array = NDArray[np.float64]
 
 _SWEEPS = 10
 """Of proportional fitting, so that what public data hardly show is fitted too."""

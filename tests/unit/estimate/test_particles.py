@@ -44,6 +44,20 @@ def test_of_a_wide_domain_records_are_drawn_close_to_the_model():
     assert len(np.unique(many.records, axis=0)) == len(many.records)
 
 
+def test_raked_particles_are_closer_to_the_model_on_what_they_are_raked_to():
+    model = model_of(WIDE)
+    like = [("a0", "a3", "a6"), ("a1", "a4", "a7"), ("a2", "a5")]
+
+    plain, raked = (particles(model, room=3000, seed=0, like=sets) for sets in ((), like))
+
+    def distance(found):
+        return sum(np.abs(found.count(attrs) - model.count(attrs)).sum() for attrs in like)
+
+    assert distance(raked) < 0.3 * distance(plain)
+    assert raked.weights.sum() == pytest.approx(500.0)
+    assert np.array_equal(raked.records, plain.records)
+
+
 def test_where_few_records_are_distinct_more_are_drawn():
     narrow = model_of(WIDE, scale=6.0)
 
