@@ -35,9 +35,8 @@ def judged(draw):
     seed, scale = draw(st.integers(0, 2**32)), draw(st.floats(1e-3, 1e3))
     sets = draw(st.lists(st.sampled_from(SETS), min_size=1, unique=True))
     judgement = LeastError(
-        Answering(seed, scale),
-        Answering(seed + 1, scale),
-        draw(st.lists(st.floats(0, 1), min_size=1, max_size=4)),
+        (Answering(seed, scale), Answering(seed + 1, scale)),
+        [(1 - share, share) for share in draw(st.lists(st.floats(0, 1), min_size=1, max_size=4))],
         weights={attrs: draw(st.floats(1e-6, 1e6)) for attrs in sets},
         # Where n is private it is noisy, so it may be anything.
         total=draw(st.floats(1.0, 100.0)),

@@ -11,7 +11,6 @@ from sidelight.audit import attack, audit_mechanism
 from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.support import Support
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.aperture import Aperture
@@ -34,7 +33,7 @@ RUNS = 800
 # What is attacked are the noisy answers, so the fit may be rough.
 ROUGH = Aperture(
     max_rounds=1, one_way_share=0.4, particle_share=0.4, max_particle_rounds=1,
-    estimator=MirrorDescent(max_steps=4, polish_steps=0),
+
 )  # fmt: skip
 
 

@@ -278,7 +278,12 @@ def between(toy, shares):
     """Blends from what is uniform to what is exact."""
     domain, n = toy.table.domain, float(toy.table.records)
     uniform, exact = GraphicalModel.uniform(domain, total=n), Support.of_table(toy.table, total=n)
-    return LeastError(uniform, exact, shares, weights=dict.fromkeys(toy.workload.supports, 1.0), total=n)
+    return LeastError(
+        (uniform, exact),
+        [(1 - share, share) for share in shares],
+        weights=dict.fromkeys(toy.workload.supports, 1.0),
+        total=n,
+    )
 
 
 @pytest.mark.parametrize("cost", [RHO, Epsilon(Fraction(1, 10))], ids=["zcdp", "pure"])

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.public_model import Prior
 from sidelight.estimate.spread import Evidence, PooledSpread, SpreadPrior, capped
+from sidelight.estimate.tree_following import Pulled, following
 from sidelight.measure.measurement import Measurement
 from sidelight.queries.query import Countable
 from sidelight.select.improvement import Profile, Prospect
@@ -64,14 +64,13 @@ class Beliefs:
         attrs = measurement.query.attrs
         before = self.held.get(attrs)
         if before is None:
-            expected = model.count(attrs)
-            mass = (expected + _FLOOR * self.total / expected.size).reshape(-1)
-            old, answers = expected.reshape(-1), measurement
+            answers, expected = measurement, model.count(attrs).reshape(-1)
         else:
-            answers = _merged(before.answers, measurement)
-            old = before.answers.answer - before.evidence.gap
-            mass = before.evidence.mass
-        evidence = Evidence(answers.answer - old, mass, answers.stddev, sampling=self._sampling(attrs))
+            answers, expected = _merged(before.answers, measurement), before.evidence.expected
+        evidence = Evidence(
+            answers.answer, expected, answers.stddev,
+            floor=_FLOOR * self.total / expected.size, sampling=self._sampling(attrs),
+        )  # fmt: skip
         self.held[attrs] = Belief(answers, evidence, self._spread[_order(attrs)].likelihood(evidence))
 
     def pooled(self) -> dict[int, PooledSpread]:
@@ -106,29 +105,16 @@ class Beliefs:
             for attrs, spread in self.spreads().items()
         }
 
-    def estimate(self, estimator: MirrorDescent, start: GraphicalModel) -> GraphicalModel:
+    def estimate(self, start: GraphicalModel) -> GraphicalModel:
         """The model that stays close to q, and follows each answer as far as its noise and spread say.
 
         minimise  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²,   s_ci = s_c v_i/μ_i
         """
-        spreads = self.spreads()
-        weights = [self._cell_spreads(attrs, spread) for attrs, spread in spreads.items()]
-        # Divided by a typical s, the data term is counted in units of noise, as the estimator expects.
-        masses = [belief.evidence.mass for belief in self.held.values()]
-        typical = [float(w @ mass / mass.sum()) for w, mass in zip(weights, masses, strict=True)]
-        unit = float(np.exp(np.mean(np.log(typical))))
-        return estimator.estimate(
-            start.domain,  # the schema's own, which may declare more impossible than the prior's
-            [belief.answers for belief in self.held.values()],
-            total=self.total,
-            start=start,
-            prior=self.prior.model,
-            prior_weight=self.total / unit,
-            precisions=[
-                w * belief.answers.precision / unit
-                for w, belief in zip(weights, self.held.values(), strict=True)
-            ],
-        )
+        answers = {
+            attrs: Pulled(self.held[attrs].answers.answer, self.pull(attrs, spread))
+            for attrs, spread in self.spreads().items()
+        }
+        return following(start, self.prior.model.potentials, answers, total=self.total)
 
     def prospects(
         self, model: ManyCountable, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
@@ -150,8 +136,9 @@ class Beliefs:
 
     def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
         evidence = self.held[attrs].evidence
-        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) * evidence.stddev**2 / evidence.mass
-        return np.minimum(spread * evidence.variance / evidence.mass, most)
+        mass = evidence.mass
+        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) * evidence.stddev**2 / mass
+        return np.minimum(spread * (evidence.sampling * mass) / mass, most)
 
     def _precision(self, attrs: Attrs) -> float:
         """What measured marginals that hold these attributes say about each cell of theirs."""

@@ -21,6 +21,7 @@ from sidelight.data.table import Table
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.support import Support, compact
+from sidelight.generate.rounding import round_to
 
 _MOST = 250_000
 """Time: half a second for all three-way marginals of 15 attributes."""
@@ -50,11 +51,9 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequ
         weights = model.count(domain.attrs).reshape(-1)
         codes, weights = codes[weights > 0], weights[weights > 0]
     elif isinstance(model, Blend):
-        own = model.records
-        some = max(room // 2, room - len(own.records))
-        drawn = drawn_from(model.model, room=some, seed=seed, like=like)
-        codes = np.concatenate([drawn.records, own.records])
-        weights = np.concatenate([drawn.weights * (1 - model.share), own.weights * model.share])
+        own = _thinned(model.records, max(1, round(room * model.share)), seed=seed)
+        drawn = drawn_from(model.model, room=max(1, room - len(own.records)), seed=seed, like=like)
+        return Support.mixed([(drawn, 1 - model.share), (own, model.share)], total=total)
     else:
         drawn = drawn_from(model, room=room, seed=seed, like=like)
         codes, weights = drawn.records, drawn.weights
@@ -74,6 +73,17 @@ def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Att
     found = _raked(found, tree, like)
     tree.forget()
     return found
+
+
+def _thinned(records: Support, room: int, *, seed: int) -> Support:
+    """So many of these records at most, each as often as its weight says: no room for what hardly counts."""
+    if len(records.records) <= room:
+        return records
+    counts = round_to(records.weights, room, np.random.default_rng(seed))
+    kept = counts > 0
+    return Support(
+        records.domain, records.records[kept], counts[kept].astype(np.float64), records.total
+    ).with_total(records.total)
 
 
 def _raked(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> Support:

@@ -1,15 +1,13 @@
-"""The grain: weighted records that stand beside the public model, and say what its one tree cannot.
+"""The grain: weighted records that stand beside the public model, and say what its trees cannot.
 
-    r = l · the public records themselves + g · latent classes of them + (1 − l − g) · other trees
+    r = l · the public records themselves + g · latent classes of them
 
 A tree that is fitted to a sample errs by what it has no room for, and by what its sample happened to show.
 The records have room for everything, and all the sampling error; latent classes (latent_classes.py) say a
-little of every marginal; trees that other halves of the public records were searched for hold other
-marginals. They all err in different places, so together they err less. What is drawn from them can follow
-noisy answers as records can (reweighting.py).
+little of every marginal. They all err in different places, so together they err less. What is drawn from
+classes can follow noisy answers as records can (reweighting.py).
 
-l and g are those with which one half of the public records comes closest to the other, beside one tree; the
-trees share the rest alike.
+l and g are those with which one half of the public records comes closest to the other, beside one tree.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +15,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sidelight.data.domain import Attrs
-from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.latent_classes import LatentClasses
 from sidelight.estimate.likelihood import most_likely
-from sidelight.estimate.particles import drawn_from
 from sidelight.estimate.public_smoothing import smoothed
 from sidelight.estimate.public_source import PublicRecords
-from sidelight.estimate.support import Support, compact
+from sidelight.estimate.support import Support
 
 _JUDGE_BY = 150
 """Marginals by which halves are compared."""
@@ -60,7 +56,7 @@ def against_each_other(
     tables = [half.kept_shares(asked) for half in halves]
     ratios, slope, bend = [], np.zeros(2), np.zeros((2, 2))
     for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):
-        tree = most_likely(half.domain, smoothed(half, chosen, alpha=alpha), steps=100)
+        tree = most_likely(half.domain, smoothed(half, chosen, alpha=alpha))
         whole = half.whole(most=most, seed=0)
         classes = _classes(half, whole, seed=0) if whole else None
         for place, answer in tree.count_each(asked):
@@ -78,35 +74,23 @@ def against_each_other(
 
 
 def grain(
-    public: PublicRecords,
-    trees: Sequence[GraphicalModel],
-    *,
-    records: float,
-    classes: float,
-    most: int,
-    seed: int,
+    public: PublicRecords, *, records: float, classes: float, most: int, seed: int
 ) -> tuple[Support | None, float]:
-    """The grain, with total 1, and its share beside the public model, which is one tree more.
+    """The grain, with total 1, and its share beside trees.
 
-    At most so many public records, and about as many draws. None where no public records tell of everything.
+    At most so many public records, and about as many draws: of what room there is, trees will take theirs.
+    None where no public records tell of everything.
     """
     whole = public.whole(most=most, seed=seed)
-    by_trees = round(1 - records - classes, 9) * len(trees) / (len(trees) + 1)
-    share = records + classes + by_trees
+    share = records + classes
     if whole is None or share <= 0:
         return None, 0.0
-    room = max(most // 2, most - len(whole.records))
     parts = [(whole, records)] if records else []
     if classes:
-        fitted = _classes(public, whole, seed=seed)
-        number = max(1, round(room * classes / (classes + by_trees)))
-        parts.append((fitted.draw(number, seed=seed), classes))
-    for place, tree in enumerate(trees if by_trees else ()):
-        number = max(1, round(room * by_trees / (classes + by_trees) / len(trees)))
-        parts.append((drawn_from(tree, room=number, seed=seed + place), by_trees / len(trees)))
-    codes = np.concatenate([part.records for part, _ in parts])
-    weights = np.concatenate([part.weights * (part_share / part.total) for part, part_share in parts])
-    return Support(public.domain, compact(codes, public.domain), weights, 1.0).with_total(1.0), share
+        room = max(most // 2, most - len(whole.records))
+        number = max(1, round(room * classes / (1 - records)))
+        parts.append((_classes(public, whole, seed=seed).draw(number, seed=seed), classes))
+    return Support.mixed(parts, total=1.0), share
 
 
 def _classes(public: PublicRecords, whole: Support, *, seed: int) -> LatentClasses:

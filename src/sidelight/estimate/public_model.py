@@ -3,9 +3,10 @@
     1. structure   the marginals that carry over from half of the records to the other (public_structure.py)
     2. smoothing   t_c, those marginals with each attribute smoothed on its own (public_smoothing.py)
     3. fit         q, the model of maximum likelihood for all t_c
-    4. grain       weighted records that say what q has no room for (public_grain.py)
+    4. others      the same for other halves, so that no single structure is all there is
+    5. grain       weighted records that say what trees have no room for (public_grain.py)
 
-spec/aperture 2, which has no grain.
+spec/aperture 2, which has one tree.
 """
 
 import math
@@ -25,12 +26,10 @@ from sidelight.estimate.public_source import PublicRecords
 from sidelight.estimate.public_structure import structure
 from sidelight.estimate.support import Support
 
-_SWEEPS = 10
-"""Of proportional fitting, so that what public data hardly show is fitted too."""
-_LEAST_GRAIN = 20_000
+LEAST_GRAIN = 20_000
 """Records in the grain, however small a model is to be: what is drawn errs by the drawing, too."""
-_OTHERS, _OTHERS_STEPS = 2, 100
-"""Trees that only the grain is drawn from, and the steps of their fits."""
+_OTHERS = 2
+"""Trees beside q."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +46,12 @@ class Prior:
     """How many public records' worth of each attribute is drawn anew; more is smoother."""
     stray: float = 1.0
     """Variance of q around what it has not seen, beyond sampling, as a share of the raw public marginals'."""
+    others: tuple[GraphicalModel, ...] = field(default=(), repr=False)
+    """Other trees of the same public records, which count as much as q; total 1."""
     grain: Support | None = field(default=None, repr=False)
-    """Weighted records that stand beside q, where some public ones tell of all attributes; total 1."""
+    """Weighted records that stand beside the trees, where public ones tell of all attributes; total 1."""
     grain_share: float = 0.0
-    """What share of the two together they are."""
+    """What share of all together they are."""
 
     @classmethod
     def nothing(cls, domain: Domain) -> "Prior":
@@ -100,22 +101,23 @@ class PublicModel:
         chosen: list[Attrs] = [(attr,) for attr in domain.attrs if public.holds([attr])]
         halves = public.halves(seed=self.seed)
         alpha, stray = dict.fromkeys(domain.attrs, 1.0), 1.0
+        others: tuple[GraphicalModel, ...] = ()
         beside: tuple[Support | None, float] = (None, 0.0)
         if halves is not None:
             first, second = halves
             chosen = self._structure([(first, second), (second, first)], held, most=self.max_marginals)
-            others = [other for other in self._others(public, held) if set(other) != set(chosen)]
             alpha = smoothing(halves, chosen)
-            most = max(_LEAST_GRAIN, room_for(domain, self.max_model_mb))
+            most = max(LEAST_GRAIN, room_for(domain, self.max_model_mb))
             stray, records, classes = against_each_other(halves, list(held), chosen, alpha, most=most)
-            trees = [
-                most_likely(domain, smoothed(public, other, alpha=alpha), steps=_OTHERS_STEPS)
-                for other in others
-            ]
-            beside = grain(public, trees, records=records, classes=classes, most=most, seed=self.seed)
-        model = most_likely(domain, smoothed(public, chosen, alpha=alpha), steps=400, sweeps=_SWEEPS)
+            beside = grain(public, records=records, classes=classes, most=most, seed=self.seed)
+            others = tuple(
+                most_likely(domain, smoothed(public, other, alpha=alpha))
+                for other in self._others(public, held)
+                if set(other) != set(chosen)
+            )
+        model = most_likely(domain, smoothed(public, chosen, alpha=alpha))
         by_attribute = {attr: public.records_of(attr) for attr in domain.attrs}
-        return Prior(model, by_attribute, public.records, alpha, stray, *beside)
+        return Prior(model, by_attribute, public.records, alpha, stray, others, *beside)
 
     def _structure(
         self,
@@ -128,11 +130,12 @@ class PublicModel:
         return structure(pairs, weights, most_cells=most_cells, most_marginals=most)
 
     def _others(self, public: PublicRecords, weights: Mapping[Attrs, float]) -> list[list[Attrs]]:
-        """The structures of other trees, of other halves: half as large and each judged one way, for time."""
+        """The structures of other trees, of other halves, and of half as many marginals."""
         if not public.holds(public.domain.attrs):
             return []
         pairs = [public.halves(seed=self.seed + place + 1) for place in range(_OTHERS)]
-        return [self._structure([pair], weights, most=self.max_marginals // 2) for pair in pairs if pair]
+        most = self.max_marginals // 2
+        return [self._structure([pair, pair[::-1]], weights, most=most) for pair in pairs if pair]
 
 
 def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
@@ -142,18 +145,30 @@ def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
     is measured later fits into the tree.
     """
     most = share * limit_mb * 2**20 / BYTES_PER_CELL
-    domain = prior.domain
-    kept: list[Attrs] = [attrs for attrs in prior.sets if len(attrs) == 1]
-    number = len(kept) + math.ceil(share * (len(prior.sets) - len(kept)))
+    number = math.ceil(share * sum(len(attrs) > 1 for attrs in prior.sets))
+    model = pruned(prior.model, most_marginals=number, most_cells=most)
+    return prior if model is prior.model else replace(prior, model=model)
+
+
+def pruned(
+    tree: GraphicalModel,
+    *,
+    most_cells: float,
+    most_marginals: int | None = None,
+    beside: Sequence[Attrs] = (),
+) -> GraphicalModel:
+    """A tree with fewer marginals, each as it was, such that there is room ``beside`` for others."""
+    domain, sets = tree.domain, list(tree.potentials)
+    kept: list[Attrs] = [attrs for attrs in sets if len(attrs) == 1]
+    number = len(sets) if most_marginals is None else len(kept) + most_marginals
     # Those first that hardly need room, so that one large marginal does not keep out ten small ones.
-    for room in (most / 8, most / 4, most / 2, most):
-        for attrs in prior.sets:
+    for room in (most_cells / 8, most_cells / 4, most_cells / 2, most_cells):
+        for attrs in sets:
             is_new = len(kept) < number and attrs not in kept
-            if is_new and SizeOracle(domain, kept).cells_with(attrs) <= room:
+            if is_new and SizeOracle(domain, [*beside, *kept]).cells_with(attrs) <= room:
                 kept.append(attrs)
-    if len(kept) == len(prior.sets):
-        return prior
-    targets = dict(zip(kept, prior.model.count_many(kept), strict=True))
-    prior.model.forget()
-    start = {attrs: prior.model.potentials[attrs] for attrs in kept}
-    return replace(prior, model=most_likely(domain, targets, start=start, steps=200, sweeps=_SWEEPS))
+    if len(kept) == len(sets):
+        return tree
+    targets = dict(zip(kept, tree.count_many(kept), strict=True))
+    tree.forget()
+    return most_likely(domain, targets, start={attrs: tree.potentials[attrs] for attrs in kept})

@@ -22,8 +22,8 @@ from sidelight.estimate.public_source import PublicRecords
 
 _LOOK_AT = 64
 """Gains recomputed between two fits: those that were the largest when last seen."""
-_ROUGH = 30
-"""Steps of a fit in the search: gains are differences of errors, and need no more."""
+_ROUGH = 3
+"""Sweeps of a fit in the search: gains are differences of errors, and need no more."""
 _TOGETHER = 6
 """Most marginals that are added between two fits."""
 
@@ -46,7 +46,7 @@ def structure(
     gains = dict.fromkeys(wanted, math.inf)
     plain = dict.fromkeys(domain.attrs, 1.0)
     targets = [smoothed(half, chosen, alpha=plain) for half, _ in pairs]
-    models = [most_likely(domain, target, steps=_ROUGH) for target in targets]
+    models = [most_likely(domain, target, sweeps=_ROUGH) for target in targets]
     left = most_marginals
     while left > 0:
         oracle = SizeOracle(domain, chosen)
@@ -73,7 +73,7 @@ def structure(
             for (half, _), target in zip(pairs, targets, strict=True):
                 target |= smoothed(half, added, alpha=plain)
             models = [
-                most_likely(domain, target, start=model.potentials, steps=_ROUGH)
+                most_likely(domain, target, start=model.potentials, sweeps=_ROUGH)
                 for target, model in zip(targets, models, strict=True)
             ]
     return chosen

@@ -40,14 +40,26 @@ _OWN_SCALE, _SHARED_SCALE = 0.5, 1.0
 class Evidence:
     """What one marginal's noisy answer says about its own spread."""
 
-    gap: Array
-    """y − μ, with μ from before the marginal was first measured."""
-    mass: Array
-    """μ + floor."""
+    answer: Array
+    """Y, which whoever measured it keeps anyway."""
+    expected: Array
+    """μ, from before the marginal was first measured."""
     stddev: float
     """σ of the noise on y."""
+    floor: float = 0.0
+    """Records that no cell is believed to be without."""
     sampling: float = 1.0
     """1 + R."""
+
+    @property
+    def gap(self) -> Array:
+        """Y − μ."""
+        return self.answer - self.expected
+
+    @property
+    def mass(self) -> Array:
+        """μ + floor."""
+        return self.expected + self.floor
 
     @property
     def variance(self) -> Array:
@@ -56,8 +68,9 @@ class Evidence:
 
     def trust(self, spread: float) -> float:
         """The mass-weighted mean of s v / (s v + σ²): 0 keeps the model, 1 takes the answer."""
-        grown = spread * self.variance
-        return float(self.mass @ (grown / (grown + self.stddev**2)) / self.mass.sum())
+        mass = self.mass
+        grown = spread * (self.sampling * mass)
+        return float(mass @ (grown / (grown + self.stddev**2)) / mass.sum())
 
     def expected_error(self, spread: float) -> float:
         """E‖x − estimate‖₁ where both the prior and the noise are Gaussian."""
@@ -79,11 +92,11 @@ class SpreadPrior:
 
     def likelihood(self, evidence: Evidence) -> Array:
         """The likelihood of each s of the grid, up to a factor."""
-        square = evidence.gap**2
+        square, mass = evidence.gap**2, evidence.mass
         logs = np.empty(self.grid.size)
         for place, spread in enumerate(self.grid):
             # Point by point: a table of all would be the marginal sixty times over.
-            variance = spread * evidence.sampling * evidence.mass + evidence.stddev**2
+            variance = spread * evidence.sampling * mass + evidence.stddev**2
             logs[place] = -0.5 * (np.log(variance) + square / variance).sum()
         return np.asarray(np.exp(logs - logs.max()))
 
@@ -123,8 +136,9 @@ def capped(evidence: Evidence, spread: float, *, least_doubt: float) -> float:
     Doubt d keeps a share d of the gap between model and answer. It is ``least_doubt``, or as much less
     as it takes for what is kept to be a tenth of the noise that the answer has anyway.
     """
-    noise = np.sqrt(2 / np.pi) * evidence.stddev * evidence.gap.size
-    hidden = float(noise / (10 * max(np.abs(evidence.gap).sum(), noise)))
+    gap = np.abs(evidence.gap)
+    noise = np.sqrt(2 / np.pi) * evidence.stddev * gap.size
+    hidden = float(noise / (10 * max(gap.sum(), noise)))
     most = 1 - max(min(least_doubt, hidden), _LEAST_DOUBT)
     if evidence.trust(spread) <= most:
         return spread

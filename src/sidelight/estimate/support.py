@@ -81,6 +81,20 @@ class Support:
             raise DataError("every random record holds an impossible combination; draw more of them.")
         return cls(domain, kept, np.full(len(kept), total / len(kept)), total)
 
+    @classmethod
+    def mixed(cls, parts: "Sequence[tuple[Support, float]]", *, total: float) -> "Support":
+        """All records of several supports of one domain, each support with its share of the total.
+
+        >>> domain = Domain.of({"a": 2})
+        >>> one = Support(domain, np.array([[0]]), np.array([1.0]), 1.0)
+        >>> Support.mixed([(one, 1.0), (one, 3.0)], total=8.0).weights
+        array([2., 6.])
+        """
+        domain = parts[0][0].domain
+        codes = np.concatenate([part.records for part, _ in parts])
+        weights = np.concatenate([part.weights * (share / part.total) for part, share in parts])
+        return cls(domain, compact(codes, domain), weights, float(weights.sum())).with_total(total)
+
     def with_weights(self, weights: Array) -> "Support":
         """Other weights on the same records, rescaled to the total."""
         return Support(self.domain, self.records, weights * (self.total / weights.sum()), self.total)

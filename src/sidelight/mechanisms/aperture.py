@@ -35,7 +35,6 @@ from sidelight.estimate.beliefs import Beliefs
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.particles import particles, room_for
 from sidelight.estimate.public_model import Prior, PublicModel, narrowed
 from sidelight.estimate.public_source import PublicRecords, PublicSource, WeightedRecords
@@ -99,7 +98,6 @@ class Aperture(Mechanism):
     """Most marginals of two or more attributes in the public model."""
     seed: int = 0
     """Splits the public records into halves; protects nobody."""
-    estimator: MirrorDescent = MirrorDescent()
 
     def __post_init__(self) -> None:
         _check.positive_integer(max_rounds=self.max_rounds, max_particle_rounds=self.max_particle_rounds)
@@ -128,15 +126,15 @@ class Aperture(Mechanism):
         measurements = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
         # ESTIMATE: the public model, then how far to trust it.
         prior = self.prior(public, domain, weights, measurements=measurements, total=n)
-        grain = prior.grain if self.grain_share else None
-        choice_cost, _ = rho.split(self.grain_share if grain else 0.0)
+        has_more = self.grain_share > 0 and (prior.grain is not None or len(prior.others) > 0)
+        choice_cost, _ = rho.split(self.grain_share if has_more else 0.0)
         spare = _beyond(curator.remaining, choice_cost.value)
         beliefs, start = self._believed(prior, domain, measurements, total=n)
         if spare and any(len(attrs) > 1 for attrs in prior.sets):
             prior = self._with_room(prior, beliefs, start, scaled, remaining=spare, unit=unit)
             beliefs, start = self._believed(prior, domain, measurements, total=n)
         surprises = Surprises(domain, measurements)
-        model = beliefs.estimate(self.estimator, start)
+        model = beliefs.estimate(start)
         share = self._particle_share(prior, beliefs, model, scaled, remaining=spare, unit=unit)
         late, for_tree = spare.split(share)
         kept_back = choice_cost.value + late.value
@@ -148,7 +146,7 @@ class Aperture(Mechanism):
                 domain, [*prior.sets, *beliefs.held], list(weights),
                 limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
             )  # fmt: skip
-            if rounds % 4 == 0 or left <= 4:
+            if rounds % 4 == 0:
                 forecast = Forecast.of(
                     beliefs, model, allowed, scaled,
                     remaining=spare, select_share=self.select_share, unit=unit,
@@ -167,13 +165,13 @@ class Aperture(Mechanism):
             # ESTIMATE how far it strays from the model, then the model itself.
             surprises.note(measurements[-1], model, total=n)
             beliefs.add(measurements[-1], model)
-            model = beliefs.estimate(self.estimator, model)
+            model = beliefs.estimate(model)
             rounds, left = rounds + 1, left - 1
 
         blend: GraphicalModel | Blend = model
         opened: dict[str, Any] = {"rounds": rounds, "particle_share": round(share, 4)}
-        if grain is not None:
-            # SELECT how much of the grain to take.
+        if has_more:
+            # ESTIMATE what stands beside the tree, and SELECT how much of it to take.
             mixture = chosen_blend(
                 curator, model, prior, measurements, weights,
                 cost=min(choice_cost, curator.remaining, key=float), least_doubt=self.least_doubt,
@@ -333,14 +331,13 @@ def _card(beliefs: Beliefs, model: ManyCountable, opened: Mapping[str, Any]) -> 
     """How far the aperture opened: all of it from public data and noisy answers."""
     prior, n = beliefs.prior, beliefs.total
     held = list(beliefs.held)
-    public = prior.model.count_many(held)
-    prior.model.forget()
-    fitted = dict(model.count_each(held))
     spreads = beliefs.spreads()
-    moved = {
-        attrs: float(np.abs(after / n - before).sum())
-        for attrs, before, after in zip(held, public, [fitted[k] for k in range(len(held))], strict=True)
-    }
+    moved = dict.fromkeys(held, 0.0)
+    for place, public in prior.model.count_each(held):
+        # One at a time: all of them together may be larger than the model.
+        ((_, now),) = model.count_each([held[place]])
+        moved[held[place]] = float(np.abs(now / n - public).sum())
+    prior.model.forget()
     card: dict[str, Any] = {
         "aperture": {
             **opened,

@@ -1,6 +1,11 @@
-"""How much of the grain, of public records and what was drawn from models of them, APERTURE takes.
+"""What stands beside APERTURE's tree: other trees of the same public records, and some of the grain.
 
+    p ← the mean of the tree and of other trees, which follow the same answers                  free
     λ ~ o^{λ/λ₀} exp(−ε Σ_c w_c ‖x_c − μ_c(λ)‖₁ / 2Δ),   μ(λ) = (1 − λ) p + λ r,   λ ∈ {0, ¼, ½, ¾, 1} λ₀
+
+Trees of other halves of the public records hold other marginals and err in other places, so their mean errs
+less. They are kept as what was drawn from them, since one junction tree cannot hold them all. The grain
+(estimate/public_grain.py) can be far better than trees, or useless, once it is reweighted.
 
 λ₀ is what public data alone would take (estimate/public_grain.py), and o = λ₀/(1 − λ₀) its odds: where the
 budget tells nothing, records that public data think far better than a tree are still likely to be taken.
@@ -9,10 +14,9 @@ marginals that were selected for being far off; so the curator is asked. One num
 small budget tells it well.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 from sidelight.curator import Curator
 from sidelight.data.domain import Attrs, Domain
@@ -20,8 +24,11 @@ from sidelight.estimate.beliefs import Beliefs
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.public_model import Prior
+from sidelight.estimate.particles import drawn_from, room_for
+from sidelight.estimate.public_model import LEAST_GRAIN, Prior
+from sidelight.estimate.refitting import refitted
 from sidelight.estimate.reweighting import Reweighting, evenness, lowered
+from sidelight.estimate.support import Support
 from sidelight.measure.measurement import Measurement
 from sidelight.privacy.budget import Cost
 from sidelight.queries.query import Marginal
@@ -29,7 +36,9 @@ from sidelight.select.judgement import LeastError
 
 _JUDGE_BY = 150
 """Most marginals by which blends are judged: of a larger workload, an even part."""
-_PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_PARTS = (0.0, 0.5, 1.0)
+_FAITH = 3.0
+"""Log-odds of taking all against none, of others and of grain alike, where the budget tells nothing."""
 
 
 def chosen_blend(
@@ -43,21 +52,61 @@ def chosen_blend(
     least_doubt: float,
     limit_mb: float,
 ) -> Blend:
-    """The blend of model and grain, after the same answers, that is closest to the data."""
-    assert prior.grain is not None
+    """The blend of the tree with other trees and with grain, after the same answers, closest to the data."""
+    others = _others(model, prior, measurements, least_doubt=least_doubt, limit_mb=limit_mb)
+    grain, most_grain = _grain(model, prior, measurements, least_doubt=least_doubt)
+    most_others = len(prior.others) / (len(prior.others) + 1)
+    beside = [part for part in (others, grain) if part is not None]
+    mixtures, log_odds = list[list[float]](), list[float]()
+    for of_others, of_grain in product(_PARTS if others else (0.0,), _PARTS if grain else (0.0,)):
+        rest = 1 - of_grain * most_grain
+        shares = [rest * of_others * most_others] * bool(others) + [of_grain * most_grain] * bool(grain)
+        mixtures.append([1 - sum(shares), *shares])
+        log_odds.append(_FAITH * (of_others + of_grain))
+    asked = judged(model.domain, weights, limit_mb=limit_mb)
+    error = LeastError(
+        [model, *beside], mixtures, weights={c: weights[c] for c in asked}, total=model.total,
+        log_odds=log_odds,
+    )  # fmt: skip
+    _, *shares = mixtures[curator.choose([Marginal(c) for c in asked], error, cost)]
+    taken = [(part, share) for part, share in zip(beside, shares, strict=True) if share]
+    if not taken:
+        return Blend(model, beside[0], 0.0)
+    return Blend(model, Support.mixed(taken, total=model.total), sum(shares))
+
+
+def _grain(
+    model: GraphicalModel, prior: Prior, measurements: Sequence[Measurement], *, least_doubt: float
+) -> tuple[Support | None, float]:
+    """The grain after the same answers, and the most of it that public data would take."""
+    if prior.grain is None:
+        return None, 0.0
     # No tree stands between these records and the data, so there is no share of sampling error that it takes.
     beliefs = Beliefs(replace(prior, stray=1.0), model.total, least_doubt=least_doubt)
-    records = Reweighting(prior.grain, model.total).follow(measurements, beliefs)
-    most = lowered(prior.grain_share, evenness(records) / evenness(prior.grain))
-    shares = [part * most for part in _PARTS]
-    asked = judged(model.domain, weights, limit_mb=limit_mb)
-    odds = math.log(most / (1 - most)) if 0 < most < 1 else 0.0
-    error = LeastError(
-        model, records, shares, weights={c: weights[c] for c in asked}, total=model.total,
-        log_odds=[part * odds for part in _PARTS],
-    )  # fmt: skip
-    chosen = curator.choose([Marginal(c) for c in asked], error, cost)
-    return Blend(model, records, shares[chosen])
+    grain = Reweighting(prior.grain, model.total).follow(measurements, beliefs)
+    return grain, lowered(prior.grain_share, evenness(grain) / evenness(prior.grain))
+
+
+def _others(
+    model: GraphicalModel,
+    prior: Prior,
+    measurements: Sequence[Measurement],
+    *,
+    least_doubt: float,
+    limit_mb: float,
+) -> Support | None:
+    """What is drawn from the other trees after the same answers; none where there are no others."""
+    if not prior.others:
+        return None
+    room = max(LEAST_GRAIN, room_for(model.domain, limit_mb / 2)) // len(prior.others)
+    drawn = list[tuple[Support, float]]()
+    for place, other in enumerate(prior.others):
+        tree = refitted(
+            replace(prior, model=other), measurements, model.domain, total=model.total,
+            least_doubt=least_doubt, limit_mb=limit_mb,
+        )  # fmt: skip
+        drawn.append((drawn_from(tree, room=room, seed=place), 1.0))
+    return Support.mixed(drawn, total=model.total)
 
 
 def judged(domain: Domain, weights: Mapping[Attrs, float], *, limit_mb: float) -> list[Attrs]:

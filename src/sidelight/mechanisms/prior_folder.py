@@ -3,6 +3,7 @@
 prior.json              format, records, α, attribute sets, shapes, and a checksum for each other file
 schema.toml             the schema that it was fitted under
 model.<name>.parquet    one column of numbers per potential of q
+other<k>.<name>.parquet the same for other trees
 grain.<name>.parquet    public records and their weights, where the prior keeps some
 """
 
@@ -22,8 +23,10 @@ from sidelight.mechanisms.release import Release
 _PRIOR = PlainFolder(
     noun="prior",
     about="prior.json",
-    format=3,
-    fields=frozenset({"model", "records", "records_by_attribute", "alpha", "stray", "grain", "grain_share"}),
+    format=4,
+    fields=frozenset(
+        {"model", "records", "records_by_attribute", "alpha", "stray", "others", "grain", "grain_share"}
+    ),
     remedy="Fit the prior again.",
 )
 
@@ -70,6 +73,10 @@ def load_prior(folder: Path, schema: Schema | None = None) -> Prior:
         float(about["records"]),
         {str(attr): float(alpha) for attr, alpha in about["alpha"].items()},
         float(about["stray"]),
+        tuple(
+            GraphicalModel.from_state(fitted.domain, read_model(other, folder, stem=f"other{place}"))
+            for place, other in enumerate(about["others"])
+        ),
         _grain(about["grain"], fitted.domain, folder),
         float(about["grain_share"]),
     )
@@ -96,6 +103,10 @@ def _write(prior: Prior, schema: Schema, folder: Path) -> dict[str, Any]:
         "records_by_attribute": dict(prior.records_by_attribute),
         "alpha": dict(prior.alpha),
         "stray": prior.stray,
+        "others": [
+            write_model(other.state(), folder, stem=f"other{place}")
+            for place, other in enumerate(prior.others)
+        ],
         "grain_share": prior.grain_share,
         "grain": None if prior.grain is None else write_model(prior.grain.state(), folder, stem="grain"),
         "model": write_model(prior.model.state(), folder),

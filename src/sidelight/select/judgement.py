@@ -53,22 +53,21 @@ class Judgement(ABC):
 
 
 class LeastError(Judgement):
-    """Mixtures of two models, by shares of the second: the less they err on a workload the better."""
+    """Mixtures of models, each with a share of every model: the less they err on a workload the better."""
 
     def __init__(
         self,
-        first: ManyCountable,
-        second: ManyCountable,
-        shares: Sequence[float],
+        models: Sequence[ManyCountable],
+        mixtures: Sequence[Sequence[float]],
         *,
         weights: Mapping[Attrs, float],
         total: float,
         log_odds: Sequence[float] | None = None,
     ) -> None:
-        self.options = len(shares)
-        self._log_odds = np.zeros(len(shares)) if log_odds is None else np.asarray(log_odds, dtype=np.float64)
-        self._models = (first, second)
-        self._shares = shares
+        self.options = len(mixtures)
+        self._log_odds = np.zeros(self.options) if log_odds is None else np.array(log_odds, dtype=np.float64)
+        self._models = models
+        self._mixtures = np.array(mixtures, dtype=np.float64)
         whole = sum(weights.values())
         self._weights = {attrs: weight / whole for attrs, weight in weights.items()}
         self._total = total
@@ -87,14 +86,14 @@ class LeastError(Judgement):
         return moved + 2 * _SLACK * Fraction(self._total)
 
     def in_turn(self, queries: Sequence[Query]) -> Iterator[int]:
-        first, second = self._models
+        first, *more = self._models
         for places, answers in answers_in_turn(first, queries):
             ((attrs, one),) = answers.items()
-            ((_, other),) = second.count_each([attrs])
-            self._answers = {attrs: np.stack([one, other.reshape(-1)])}
+            others = [counts.reshape(-1) for model in more for _, counts in model.count_each([attrs])]
+            self._answers = {attrs: np.stack([one, *others])}
             yield from places
 
     def __call__(self, query: Query, exact: NDArray[Any]) -> Array:
-        one, other = self._answers[query.attrs]
-        errors = [np.abs(exact - ((1 - share) * one + share * other)).sum() for share in self._shares]
+        answers = self._answers[query.attrs]
+        errors = [np.abs(exact - mixture @ answers).sum() for mixture in self._mixtures]
         return -self._weights[query.attrs] * np.minimum(errors, 4.0 * self._total)

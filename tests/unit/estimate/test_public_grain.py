@@ -1,4 +1,4 @@
-"""The grain: public records, latent classes of them and other trees, beside the public model."""
+"""The grain, of public records and latent classes of them; and other trees, beside the public model."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_the_shares_are_those_with_the_least_weighted_squared_error_on_the_other
     _, records, classes = against_each_other(halves, list(CLOSURE), ONES, PLAIN, most=1000)
 
     trees = [independent(half) for half in halves]
-    drawn = [grain(half, [], records=0.0, classes=1.0, most=1000, seed=0)[0] for half in halves]
+    drawn = [grain(half, records=0.0, classes=1.0, most=1000, seed=0)[0] for half in halves]
 
     def error(of, by):
         found = 0.0
@@ -83,33 +83,33 @@ def test_without_marginals_of_two_attributes_there_is_nothing_to_judge_by():
 
 def test_every_part_has_its_share():
     public = public_of(codes_of(500))
-    # The tree knows one value of d alone, the records three of its four.
-    fixed = most_likely(DOMAIN, {("d",): np.array([0.0, 0.0, 0.0, 1.0])})
+    own = public.whole(most=10_000, seed=0)
 
-    beside, share = grain(public, [fixed], records=0.2, classes=0.0, most=10_000, seed=0)
+    both, share = grain(public, records=0.1, classes=0.3, most=10_000, seed=0)
 
-    assert share == pytest.approx(0.2 + 0.4)
-    assert beside.total == pytest.approx(1.0)
-    assert beside.count(("d",))[3] == pytest.approx(0.4 / 0.6, abs=1e-3)
+    assert share == pytest.approx(0.4)
+    assert both.total == pytest.approx(1.0)
+    assert np.array_equal(both.records[: len(own.records)], own.records)
+    assert both.weights[: len(own.records)] == pytest.approx(0.25 * own.weights / own.total)
 
 
 def test_records_alone_are_the_records():
     public = public_of(codes_of(500))
 
-    beside, share = grain(public, [], records=0.3, classes=0.0, most=10_000, seed=0)
+    beside, share = grain(public, records=0.3, classes=0.0, most=10_000, seed=0)
 
     assert share == 0.3
     assert beside.count(DOMAIN.attrs) == pytest.approx(public.shares([DOMAIN.attrs])[0])
 
 
 def test_what_nothing_is_taken_of_is_not_there():
-    assert grain(public_of(codes_of(500)), [], records=0.0, classes=0.0, most=100, seed=0) == (None, 0.0)
+    assert grain(public_of(codes_of(500)), records=0.0, classes=0.0, most=100, seed=0) == (None, 0.0)
 
 
 def test_there_is_no_more_of_it_than_there_is_room_for():
     public = public_of(codes_of(5000))
 
-    beside, _ = grain(public, [independent(public)], records=0.2, classes=0.2, most=40, seed=0)
+    beside, _ = grain(public, records=0.2, classes=0.2, most=40, seed=0)
 
     assert len(beside.records) <= 80
 
@@ -141,12 +141,14 @@ def test_one_record_is_too_few_to_judge_by(records):
 
 def test_another_tree_that_is_the_same_is_none(monkeypatch):
     public = public_of(codes_of(4000))
-    apart = PublicModel().fit(public, CLOSURE).grain_share
-    monkeypatch.setattr(PublicModel, "_structure", lambda *_, **__: [*ONES, ("a", "b")])
+    found = iter([[*ONES, ("a", "b")], [*ONES, ("a", "b")], [*ONES, ("b", "c")]])
+    monkeypatch.setattr(PublicModel, "_structure", lambda *_, **__: next(found))
 
-    alike = PublicModel().fit(public, CLOSURE).grain_share
+    (other,) = PublicModel().fit(public, CLOSURE).others
 
-    assert alike < 0.5 < apart
+    assert set(other.potentials) == {*ONES, ("b", "c")}
+    # Both hold what public data say of their own marginals.
+    assert other.count(("b", "c")) == pytest.approx(public.shares([("b", "c")])[0], abs=5e-3)
 
 
 def test_a_blend_of_all_errs_less_than_the_tree_alone():
@@ -185,7 +187,7 @@ def test_nothing_impossible_is_drawn():
     codes = codes_of(500)[:, :2]
     public = PublicRecords.of(domain, [Table.of_codes(Domain.of({"a": 3, "b": 3}), codes)])
 
-    beside, _ = grain(public, [], records=0.0, classes=1.0, most=5000, seed=0)
+    beside, _ = grain(public, records=0.0, classes=1.0, most=5000, seed=0)
 
     assert (beside.count(("a", "b"))[0, 1:] == 0).all()
     assert beside.total == pytest.approx(1.0)

@@ -7,10 +7,11 @@ import pytest
 from scipy.optimize import minimize
 
 from sidelight.data.domain import Domain
+from sidelight.estimate.balance import _solved
 from sidelight.estimate.beliefs import Beliefs
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.public_model import Prior
-from sidelight.estimate.reweighting import Reweighting, _solved, evenness, lowered
+from sidelight.estimate.reweighting import Reweighting, evenness, lowered
 from sidelight.estimate.support import Support
 from sidelight.measure.measurement import Measurement
 from sidelight.queries.query import Marginal

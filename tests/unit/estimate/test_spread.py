@@ -10,7 +10,7 @@ def evidence_of(spread, stddev=5.0, cells=2000, seed=0):
     rng = np.random.default_rng(seed)
     mass = rng.gamma(1.0, 50.0, cells) + 1
     gap = rng.normal(0.0, np.sqrt(spread * mass + stddev**2))
-    return Evidence(gap, mass, stddev)
+    return Evidence(mass + gap, mass, stddev)
 
 
 @pytest.mark.parametrize("spread", [0.3, 3.0, 100.0])
@@ -65,7 +65,7 @@ def test_some_doubt_is_kept_and_a_spread_that_has_more_is_left_alone():
 
 
 def test_doubt_never_keeps_more_than_the_noise_hides():
-    hopeless = Evidence(np.full(10, 400.0), np.full(10, 100.0), 5.0)
+    hopeless = Evidence(np.full(10, 500.0), np.full(10, 100.0), 5.0)
 
     kept = 1 - hopeless.trust(capped(hopeless, 1e9, least_doubt=0.01))
 

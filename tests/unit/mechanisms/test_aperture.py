@@ -11,7 +11,6 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, SchemaError, SettingError, TooLargeError, WorkloadError
 from sidelight.estimate.beliefs import Beliefs
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.public_model import Prior, PublicModel
 from sidelight.estimate.public_source import PublicRecords, WeightedRecords
 from sidelight.measure.measurement import Measurement
@@ -148,7 +147,7 @@ def test_no_spread_keeps_the_public_model_and_endless_spread_is_the_plain_projec
     beliefs.spread = spread
     beliefs.add(answer, start)
 
-    model = beliefs.estimate(MirrorDescent(tolerance=1e-9, max_steps=5000), start)
+    model = beliefs.estimate(start)
 
     expected = start.count(("a", "c")).reshape(-1) if keeps_public else answer.answer
     assert model.count(("a", "c")).reshape(-1) == pytest.approx(expected, abs=0.05)

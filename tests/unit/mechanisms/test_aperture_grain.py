@@ -19,7 +19,6 @@ from sidelight.errors import SettingError
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.support import Support
 from sidelight.journal import Journal
 from sidelight.mechanisms.aperture import Aperture
@@ -37,7 +36,6 @@ CRAMPED = Aperture(
     max_rounds=2,
     particle_share=0.0,
     max_model_mb=CELLS * BYTES_PER_CELL / 2**20,
-    estimator=MirrorDescent(max_steps=60, polish_steps=0),
 )
 
 
@@ -46,6 +44,7 @@ def prior():
     """Of the private law, and with records that are worth more than the model."""
     found = CRAMPED.prior(table_of(8000, seed=2), DOMAIN, CLOSURE)
     assert found.grain is not None
+    assert found.others
     return found
 
 
@@ -70,13 +69,14 @@ def test_records_that_do_not_hold_what_the_people_are_like_are_not_taken_where_t
         mechanism.prior(toy.table, domain, toy.workload.closure(domain)),
         grain=Support.of_table(Table.of_codes(domain, codes), total=1.0),
         grain_share=0.5,
+        others=(),
     )
     for seed in range(3):
         curator, _ = toy.curator(rho="1000", noise=SeededNoise(seed))
 
         release = mechanism.run(curator, toy.workload, public=useless)
 
-        assert curator.events[-1].what == "5 options, by 3 queries"
+        assert curator.events[-1].what == "3 options, by 3 queries"
         assert isinstance(release.model, GraphicalModel)
 
 
@@ -84,7 +84,7 @@ def test_records_that_do_not_hold_what_the_people_are_like_are_not_taken_where_t
 @pytest.mark.parametrize("has_grain", [True, False])
 def test_all_of_the_budget_is_spent_with_records_to_choose_and_without(prior, unit, has_grain):
     curator = curator_of("1/2", unit=unit)
-    public = prior if has_grain else replace(prior, grain=None, grain_share=0.0)
+    public = prior if has_grain else replace(prior, grain=None, grain_share=0.0, others=())
 
     release = CRAMPED.run(curator, WORKLOAD, public=public)
 
@@ -94,7 +94,7 @@ def test_all_of_the_budget_is_spent_with_records_to_choose_and_without(prior, un
     assert isinstance(last, Exponential if has_grain else Gaussian)
     if has_grain:
         assert last.cost.value == Fraction(1, 2) * Fraction(CRAMPED.grain_share)
-        assert last.candidates == 5
+        assert last.candidates == 9
         assert unit.l1 <= last.sensitivity < unit.l1 * (1 + Fraction(1, 10**6))
 
 
@@ -105,13 +105,13 @@ def test_where_little_is_left_for_it_the_choice_takes_what_there_is(prior, one_w
     replace(CRAMPED, one_way_share=one_way_share).run(curator, WORKLOAD, public=prior)
 
     assert not curator.remaining
-    assert curator.events[-1].what == "5 options, by 10 queries"
+    assert curator.events[-1].what == "9 options, by 10 queries"
 
 
 def test_no_more_is_taken_than_what_public_data_alone_would_have(prior):
-    timid = replace(prior, grain_share=0.2)
+    timid = replace(prior, grain_share=0.2, others=())
     shares = set()
-    for seed in range(4):
+    for seed in range(12):
         model = CRAMPED.run(curator_of("1/100000", seed=seed), WORKLOAD, public=timid).model
         shares.add(model.share if isinstance(model, Blend) else 0.0)
 

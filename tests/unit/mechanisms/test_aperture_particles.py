@@ -17,7 +17,6 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.estimate.cliques import BYTES_PER_CELL, SizeOracle
-from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.support import Support
 from sidelight.journal import Journal
 from sidelight.mechanisms.aperture import Aperture
@@ -33,7 +32,6 @@ CRAMPED = Aperture(
     max_rounds=2,
     max_particle_rounds=8,
     max_model_mb=LIMIT,
-    estimator=MirrorDescent(max_steps=60, polish_steps=0),
 )
 
 

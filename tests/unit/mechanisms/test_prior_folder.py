@@ -10,6 +10,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, SchemaError
+from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.public_model import Prior
 from sidelight.estimate.support import Support
 from sidelight.mechanisms.aim import AIM
@@ -17,6 +18,7 @@ from sidelight.mechanisms.aperture import Aperture
 from sidelight.mechanisms.prior_folder import load_prior, read_public, save_prior
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4})
+OTHER = [[0.0, -1.0, -0.5, 0.0], [-2.0, 0.0, -1.0, -0.25]]
 
 
 @pytest.fixture
@@ -43,7 +45,8 @@ def grainy(toy, saved, tmp_path):
     prior, _ = saved
     records = toy.table.codes()[:5]
     grain = Support(toy.table.domain, records, np.array([0.1, 0.3, 0.2, 0.15, 0.25]), 1.0)
-    prior = replace(prior, grain=grain, grain_share=0.35)
+    other = GraphicalModel(toy.table.domain, 1.0, {("a", "c"): np.array(OTHER)})
+    prior = replace(prior, others=(other,), grain=grain, grain_share=0.35)
     return prior, save_prior(prior, SCHEMA, tmp_path / "grainy")
 
 
@@ -52,6 +55,8 @@ def test_a_saved_prior_keeps_its_records(grainy):
 
     loaded = load_prior(folder, SCHEMA)
 
+    (other,) = loaded.others
+    assert np.array_equal(other.count(("a", "c")), prior.others[0].count(("a", "c")))
     assert loaded.grain_share == 0.35
     assert loaded.grain.total == 1.0
     assert loaded.grain.domain == prior.domain
@@ -80,7 +85,7 @@ def test_a_saved_prior_gives_the_release_of_the_prior_itself_records_included(gr
     first, second = releases
 
     assert first.events == second.events
-    assert "5 options, by 3 queries" in [event.what for event in first.events]
+    assert "9 options, by 3 queries" in [event.what for event in first.events]
     assert np.array_equal(first.count(("a", "b", "c")), second.count(("a", "b", "c")))
 
 

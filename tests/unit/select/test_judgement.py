@@ -24,6 +24,9 @@ SHARES = (0.0, 0.3, 1.0)
 A = Marginal(("a",))
 
 
+MIXTURES = [(1 - share, share) for share in SHARES]
+
+
 class Answering:
     """A model that knows some marginals, and tells them last one first."""
 
@@ -52,7 +55,7 @@ def scores(judgement, queries, counts):
 def two_points(kind=LeastError):
     """One blend of two: all evenly, or all in the first cell."""
     models = (Answering({("a",): [10.0, 10.0]}), Answering({("a",): [20.0, 0.0]}))
-    return kind(*models, (0.0, 1.0), weights={("a",): 7.0}, total=20.0)
+    return kind(models, ((1.0, 0.0), (0.0, 1.0)), weights={("a",): 7.0}, total=20.0)
 
 
 def test_scores_are_the_negative_errors_of_the_blends_weighted_over_the_workload():
@@ -60,7 +63,7 @@ def test_scores_are_the_negative_errors_of_the_blends_weighted_over_the_workload
     private = Table.of_codes(DOMAIN, np.stack([rng.integers(0, k, 90) for k in DOMAIN.shape], axis=1))
     tree = GraphicalModel(DOMAIN, 90.0, {("a", "b"): rng.normal(size=(2, 3)), ("c",): rng.normal(size=2)})
     records = Support.random(DOMAIN, records=5, seed=1, total=90.0)
-    judgement = LeastError(tree, records, SHARES, weights=WEIGHTS, total=90.0)
+    judgement = LeastError((tree, records), MIXTURES, weights=WEIGHTS, total=90.0)
     queries = [Marginal(attrs) for attrs in WEIGHTS]
 
     found = scores(judgement, queries, private.count)
@@ -77,7 +80,7 @@ def test_scores_are_the_negative_errors_of_the_blends_weighted_over_the_workload
 
 def test_every_query_has_its_turn_once_and_is_judged_by_its_own_answer():
     models = [Answering({("a",): [k, 0.0], ("b",): [0.0, k, 0.0]}) for k in (4.0, 8.0)]
-    judgement = LeastError(*models, (0.0, 1.0), weights={("a",): 1.0, ("b",): 1.0}, total=8.0)
+    judgement = LeastError(models, ((1.0, 0.0), (0.0, 1.0)), weights={("a",): 1.0, ("b",): 1.0}, total=8.0)
     queries = [Marginal(("a",)), Marginal(("b",)), Marginal(("a",))]
     exact = {("a",): np.array([4, 0]), ("b",): np.array([0, 8, 0])}
 
@@ -93,15 +96,15 @@ def test_every_query_has_its_turn_once_and_is_judged_by_its_own_answer():
     ("unit", "mean"), [(Unit("replace"), 2), (Unit("add-or-remove"), 1), (Unit("replace", records=3), 6)]
 )
 def test_the_sensitivity_is_the_mean_of_the_marginals_own_however_many_there_are(unit, mean):
-    one = LeastError(Answering({}), Answering({}), SHARES, weights={("a",): 5.0}, total=1e6)
-    many = LeastError(Answering({}), Answering({}), SHARES, weights=WEIGHTS, total=1e6)
+    one = LeastError((Answering({}), Answering({})), MIXTURES, weights={("a",): 5.0}, total=1e6)
+    many = LeastError((Answering({}), Answering({})), MIXTURES, weights=WEIGHTS, total=1e6)
 
     for found in (one.sensitivity(unit, [A]), many.sensitivity(unit, [Marginal(attrs) for attrs in WEIGHTS])):
         assert mean - Fraction(1, 10**9) < found < mean + Fraction(1, 10**5)
 
 
 def test_the_sensitivity_is_of_the_marginals_that_are_asked_for():
-    judgement = LeastError(Answering({}), Answering({}), SHARES, weights=WEIGHTS, total=1.0)
+    judgement = LeastError((Answering({}), Answering({})), MIXTURES, weights=WEIGHTS, total=1.0)
 
     found = judgement.sensitivity(Unit("replace"), [Marginal(("c", "a"))])
 
@@ -128,9 +131,8 @@ def test_the_bound_is_attained_by_a_rising_and_a_falling_score_and_half_of_it_is
 
 def test_errors_are_cut_at_four_times_the_total():
     judgement = LeastError(
-        Answering({("a",): [1.0, 0.0]}),
-        Answering({("a",): [0.0, 1.0]}),
-        (0.0,),
+        (Answering({("a",): [1.0, 0.0]}), Answering({("a",): [0.0, 1.0]})),
+        ((1.0, 0.0),),
         weights={("a",): 1.0},
         total=1.0,
     )
@@ -147,7 +149,7 @@ def test_what_is_held_likely_beforehand_decides_where_the_budget_tells_nothing_a
     def second_is_chosen(rho):
         # The second is held to be e³⁰ times as likely, and is wrong.
         judgement = LeastError(
-            right, wrong, [0.0, 1.0], weights={("a",): 1.0}, total=100.0, log_odds=[0.0, 30.0]
+            (right, wrong), ((1.0, 0.0), (0.0, 1.0)), weights={("a",): 1.0}, total=100.0, log_odds=[0.0, 30.0]
         )
         ledger = MemoryLedger(Promise(Budget(epsilon=1e7, delta=1e-9), Unit("replace"), "toy"))
         curator = Curator(
@@ -161,7 +163,11 @@ def test_what_is_held_likely_beforehand_decides_where_the_budget_tells_nothing_a
 
 def test_what_an_option_begins_with_is_bounded_so_that_adding_it_rounds_by_next_to_nothing():
     judgement = LeastError(
-        Answering({}), Answering({}), [0.0, 1.0], weights={("a",): 1.0}, total=100.0, log_odds=[0.0, 3.0]
+        (Answering({}), Answering({})),
+        ((1.0, 0.0), (0.0, 1.0)),
+        weights={("a",): 1.0},
+        total=100.0,
+        log_odds=[0.0, 3.0],
     )
 
     assert judgement.start(2.0).tolist() == [0.0, 6.0]

@@ -1,0 +1,81 @@
+"""One noisy answer against all else that is known: the potential of its marginal, exactly.
+
+    minimise  n KL(p ‖ rest) + Σ_i ½ a_i (n p_i − y_i)²      over the marginal p, the rest as it is
+
+At the optimum the potential is θ = a (y − n p) + ν, where ν keeps the total. APERTURE solves for one marginal
+after another, on its tree (tree_following.py) and with weighted records (reweighting.py) alike.
+
+PRIVACY: a function of noisy answers and of models; post-processing.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_STEPS, _MOST_STEP, _CLOSE = 40, 5.0, 1e-6
+"""Of Newton's method in log-shares: how many steps, how long, and when to stop."""
+MOST_TILT = 30.0
+"""A cell moves by at most e³⁰ for one marginal."""
+
+
+def potential(share: Array, before: Array, *, answer: Array, pull: Array, total: float) -> Array:
+    """θ, given p with the potential as it was before; all of one shape.
+
+    Where p is 0 nothing can be made, and the potential is 0.
+
+    >>> half = np.array([0.5, 0.5])
+    >>> theta = potential(half, np.zeros(2), answer=np.array([30.0, 10.0]), pull=np.full(2, 1e9), total=40.0)
+    >>> shares = half * np.exp(theta)
+    >>> np.round(shares / shares.sum(), 4)
+    array([0.75, 0.25])
+    """
+    held = share > 0
+    now, pull = np.log(share[held]), pull[held]
+    found = balanced(now, b=now - before[held] + pull * answer[held], a=pull * total)
+    after = np.zeros(share.shape)
+    after[held] = np.clip(before[held] + found - now, -MOST_TILT, MOST_TILT)
+    return after
+
+
+def balanced(start: Array, *, a: Array, b: Array) -> Array:
+    """U with u + a eᵘ = b + ν, cell by cell, at the ν with which Σ eᵘ = 1.
+
+    Newton's method in ln Σ eᵘ, within a bracket: at its upper end one cell is at 1, at its lower end none of
+    k cells is above 1/k.
+
+    >>> a, b = np.array([1.0, 9.0]), np.array([1.0, 2.0])
+    >>> u = balanced(np.log([0.5, 0.5]), a=a, b=b)
+    >>> np.round(np.exp(u), 4), np.round(u + a * np.exp(u) - b, 4)
+    (array([0.7103, 0.2897]), array([-0.6317, -0.6317]))
+    """
+    least = float((a / a.size - np.log(a.size) - b).min())
+    most, level, found = float((a - b).min()), 0.0, start
+    for _ in range(_STEPS):
+        level = level if least < level < most else (least + most) / 2
+        found = _solved(found, a=a, b=b + level)
+        share = np.exp(found)
+        total = float(share.sum())
+        if abs(total - 1.0) < _CLOSE:
+            break
+        least, most = (level, most) if total < 1.0 else (least, level)
+        slope = float((share / (1.0 + a * share)).sum())
+        level = level - total * float(np.log(total)) / slope if slope > 0 else np.inf
+    return found
+
+
+def _solved(start: Array, *, a: Array, b: Array) -> Array:
+    """U with u + a eᵘ = b, cell by cell, by Newton's method in steps of at most 5.
+
+    >>> u = _solved(np.zeros(2), a=np.array([1.0, 1e6]), b=np.array([1.0, 1e3]))
+    >>> np.allclose(u + np.array([1.0, 1e6]) * np.exp(u), [1.0, 1e3])
+    True
+    """
+    found = start
+    for _ in range(_STEPS):
+        grown = a * np.exp(found)
+        step = np.clip((found + grown - b) / (1.0 + grown), -_MOST_STEP, _MOST_STEP)
+        found = found - step
+        if np.abs(step).max() < _CLOSE:
+            break
+    return found
