@@ -41,17 +41,16 @@ Replaced = dict[str, Any]
 
 PUBLIC: dict[str, Replaced] = {
     "no smoothing (α = 1)": {"sidelight.estimate.public_smoothing._ALPHAS": (1.0,)},
-    "rare values not fitted": {"sidelight.estimate.public_model._SWEEPS": 0},
     "halves not asked how far q strays": {
         "sidelight.estimate.public_model.against_each_other": lambda *asked, **most: (
             1.0,
             *against_each_other(*asked, **most)[1:],
         ),
     },
-    "no grain beside the tree": {
+    "no grain beside the trees": {
         "sidelight.estimate.public_source.PublicRecords.whole": lambda *_, **__: None,
     },
-    "no other trees in the grain": {"sidelight.estimate.public_model._OTHERS": 0},
+    "no other trees": {"sidelight.estimate.public_model._OTHERS": 0},
     "no latent classes in the grain": {
         "sidelight.estimate.public_grain._SHARES": tuple((step / 10, 0.0) for step in range(11)),
     },
