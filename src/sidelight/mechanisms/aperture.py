@@ -9,7 +9,7 @@
         y_c ← M_c(D) + 𝒩(0, σ²)                                                                 measure
         s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
-    r ← the same with the grain, weighted records that stand beside q, in place of q            free
+    r ← the same with what stands beside q: other trees, and weighted records, the grain        free
     λ ~ odds · exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ);  p ← (1 − λ) p + λ r                select
     r ← particles drawn from p; go on with those, beyond what a tree can hold    select, measure, estimate
 
@@ -84,8 +84,8 @@ class Aperture(Mechanism):
     select_share: float = 0.1
     """Share of each round that selects."""
     grain_share: float = 0.03
-    """Share of the budget that chooses how much of the grain to take: of public records, and of draws from
-    latent classes and other trees of them. 0 takes none."""
+    """Share of the budget that chooses how much to take of what stands beside the tree: of other trees, and
+    of the grain, which is public records and draws from latent classes of them. 0 takes none."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0

@@ -1,17 +1,16 @@
-"""What stands beside APERTURE's tree: other trees of the same public records, and some of the grain.
+"""What stands beside APERTURE's tree: other trees of the same public records, and the grain.
 
-    p ← the mean of the tree and of other trees, which follow the same answers                  free
-    λ ~ o^{λ/λ₀} exp(−ε Σ_c w_c ‖x_c − μ_c(λ)‖₁ / 2Δ),   μ(λ) = (1 − λ) p + λ r,   λ ∈ {0, ¼, ½, ¾, 1} λ₀
+    t ← the mean of other trees, after the same answers                                         free
+    r ← the grain, reweighted to the same answers                                               free
+    (κ, λ) ~ e^{3κ/κ₀ + 3λ/λ₀} exp(−ε Σ_c w_c ‖x_c − μ_c(κ, λ)‖₁ / 2Δ)                         select
+    μ(κ, λ) = (1 − λ) ((1 − κ) p + κ t) + λ r,   κ ∈ {0, ½, 1} κ₀,   λ ∈ {0, ½, 1} λ₀
 
 Trees of other halves of the public records hold other marginals and err in other places, so their mean errs
-less. They are kept as what was drawn from them, since one junction tree cannot hold them all. The grain
-(estimate/public_grain.py) can be far better than trees, or useless, once it is reweighted.
-
-λ₀ is what public data alone would take (estimate/public_grain.py), and o = λ₀/(1 − λ₀) its odds: where the
-budget tells nothing, records that public data think far better than a tree are still likely to be taken.
-Public data cannot know how far the private table is from them, and noisy answers know it only of the
-marginals that were selected for being far off; so the curator is asked. One number moves by Δ₁ at most, and a
-small budget tells it well.
+less: κ₀ is their part of all trees. They become draws, since no one junction tree can hold them all. λ₀ is
+what public data alone would take of the grain (estimate/public_grain.py), less where its weights became
+uneven. So all of both is likely beforehand. But public data cannot know how far the private table is from
+them, and noisy answers know it only of the marginals that were selected for being far off; so the curator is
+asked. One number moves by Δ₁ at most, and a small budget tells it well.
 """
 
 from collections.abc import Mapping, Sequence
