@@ -88,8 +88,8 @@ class Reweighting:
             after = potential(share, before, answer=answer, pull=precision, total=n)
             ratio = np.exp(after - before)
             furthest = max(furthest, float(share @ np.abs(ratio - 1)))
+            ratio /= share @ ratio  # so that the weights keep their sum
             weights *= ratio[cells]
-            weights *= n / weights.sum()
             self._potentials[attrs] = after
             del cells  # before the next are found: they are as large as the weights
         self._support = self._support.with_weights(weights)

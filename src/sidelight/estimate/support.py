@@ -123,8 +123,11 @@ class Support:
 
     def cells(self, attrs: Attrs) -> NDArray[np.int64]:
         """In which cell of a marginal each record is."""
-        flat = np.zeros(len(self.records), dtype=np.int64)
-        for position in self.domain.index(attrs):
+        if not attrs:
+            return np.zeros(len(self.records), dtype=np.int64)
+        first, *others = self.domain.index(attrs)
+        flat = self.records[:, first].astype(np.int64)
+        for position in others:
             flat *= self.domain.shape[position]
             flat += self.records[:, position]
         return flat
