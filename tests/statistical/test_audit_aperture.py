@@ -158,11 +158,11 @@ class HalfTheSensitivity(LeastError):
 def judgement_of(kind):
     """All of an even model, or all of records that are 0 throughout."""
     even, zeros = np.array([11.0, 11.0]), np.array([22.0, 0.0])
-    models = (
+    models = [
         SimpleNamespace(count_each=lambda wanted, counts=counts: [(k, counts) for k in range(len(wanted))])
         for counts in (even, zeros)
-    )
-    return kind(*models, (0.0, 1.0), weights={q.attrs: 1.0 for q in ONE_WAYS}, total=22.0)
+    ]
+    return kind(models, ((1.0, 0.0), (0.0, 1.0)), weights={q.attrs: 1.0 for q in ONE_WAYS}, total=22.0)
 
 
 def tables_of(relation):
