@@ -136,9 +136,8 @@ class Beliefs:
 
     def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
         evidence = self.held[attrs].evidence
-        mass = evidence.mass
-        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) * evidence.stddev**2 / mass
-        return np.minimum(spread * (evidence.sampling * mass) / mass, most)
+        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) * evidence.stddev**2 / evidence.mass
+        return np.minimum(spread * evidence.sampling, most)
 
     def _precision(self, attrs: Attrs) -> float:
         """What measured marginals that hold these attributes say about each cell of theirs."""

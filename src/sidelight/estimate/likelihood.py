@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import Mask, masks
 from sidelight.estimate.graphical import GraphicalModel, Potentials, forbidding
-from sidelight.estimate.inference import inner_order
 from sidelight.estimate.junction_tree import JunctionTree
 from sidelight.estimate.walk import Walk
 
@@ -47,22 +46,16 @@ def most_likely(
     """
     if not targets:
         return GraphicalModel.uniform(domain, total=1.0)
-    sets = {attrs: inner_order(domain, attrs) for attrs in targets}
     forbidden = masks(domain)
-    turned = {
-        attrs: np.transpose(_possible(attrs, targets[attrs], forbidden), [attrs.index(a) for a in inner])
-        for attrs, inner in sets.items()
-    }
-    tree = JunctionTree.of(domain, sets)
-    fitted = {attrs: _first(attrs, sets[attrs], table, start or {}) for attrs, table in turned.items()}
+    wanted = {attrs: _possible(attrs, target, forbidden) for attrs, target in targets.items()}
+    fitted = {attrs: _first(attrs, target, start or {}) for attrs, target in wanted.items()}
     # A marginal inside another is right when that one is.
-    largest = [c for c in sets if not any(set(c) < set(other) for other in sets)]
-    potentials = [(sets[attrs], table) for attrs, table in fitted.items()]
-    walk = Walk(tree, [*potentials, *forbidding(forbidden)], largest)
+    largest = [c for c in wanted if not any(set(c) < set(other) for other in wanted)]
+    walk = Walk(JunctionTree.of(domain, wanted), [*fitted.items(), *forbidding(forbidden)], largest)
     off = dict.fromkeys(largest, 0.0)
 
     def step(attrs: Attrs, share: Array) -> Array:
-        target = np.maximum(turned[attrs], _LEAST)
+        target = np.maximum(wanted[attrs], _LEAST)
         moved = np.log(np.divide(target, share, out=np.ones(share.shape), where=share > 0))
         fitted[attrs] = fitted[attrs] + moved
         off[attrs] = float(np.abs(moved).max())
@@ -74,8 +67,8 @@ def most_likely(
             break
     found = {}
     for attrs, table in fitted.items():
-        canonical, inner = domain.canonical(attrs), sets[attrs]
-        back = np.transpose(table, [inner.index(a) for a in canonical])
+        canonical = domain.canonical(attrs)
+        back = np.transpose(table, [attrs.index(a) for a in canonical])
         found[canonical] = np.ascontiguousarray(back - back.max())
     return GraphicalModel(domain, 1.0, found)
 
@@ -96,10 +89,10 @@ def _possible(attrs: Attrs, target: Array, forbidden: Sequence[Mask]) -> Array:
     return np.asarray(kept / kept.sum())
 
 
-def _first(attrs: Attrs, inner: Attrs, target: Array, start: Potentials) -> Array:
+def _first(attrs: Attrs, target: Array, start: Potentials) -> Array:
     """What a potential starts from: an earlier fit, else the logarithm of a one-way target, else 0."""
     if attrs in start:
-        return np.transpose(start[attrs], [attrs.index(a) for a in inner])
+        return start[attrs]
     if len(attrs) == 1 and not start:
         return np.log(np.maximum(target, 1e-9))
     return np.zeros(target.shape)

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.domain import Attrs
 from sidelight.data.impossible import masks
 from sidelight.estimate.balance import potential
 from sidelight.estimate.graphical import GraphicalModel, Potentials, forbidding
-from sidelight.estimate.inference import inner_order
 from sidelight.estimate.junction_tree import JunctionTree
 from sidelight.estimate.walk import Walk
 
@@ -41,24 +40,18 @@ def following(
 ) -> GraphicalModel:
     """The tree, from one that follows some of the answers already; the prior is q."""
     domain = start.domain
-    kept = {attrs: start.potentials.get(attrs, np.zeros(_shape(domain, attrs))) for attrs in answers}
-    kept = {**start.potentials, **kept}
+    shapes = {attrs: domain.project(attrs).shape for attrs in answers}
+    new = {attrs: np.zeros(shape) for attrs, shape in shapes.items() if attrs not in start.potentials}
+    kept = {**start.potentials, **new}
     start.forget()  # its potentials are all that counts here
-    inner = {attrs: inner_order(domain, attrs) for attrs in kept}
-
-    def turned(attrs: Attrs, table: Array) -> Array:
-        return np.transpose(table.reshape(_shape(domain, attrs)), [attrs.index(a) for a in inner[attrs]])
-
-    tilts = {attrs: turned(attrs, kept[attrs] - prior.get(attrs, 0.0)) for attrs in answers}
-    asked = {attrs: (turned(attrs, one.answer), turned(attrs, one.pull)) for attrs, one in answers.items()}
-    potentials = [(inner[attrs], turned(attrs, table)) for attrs, table in kept.items()]
+    tilts = {attrs: kept[attrs] - prior.get(attrs, 0.0) for attrs in answers}
     tree = JunctionTree.of(domain, list(kept))
-    walk = Walk(tree, [*potentials, *forbidding(masks(domain))], list(answers))
+    walk = Walk(tree, [*kept.items(), *forbidding(masks(domain))], list(answers))
     moved = dict.fromkeys(answers, 0.0)
 
     def step(attrs: Attrs, share: Array) -> Array:
-        answer, pull = asked[attrs]
-        before = tilts[attrs]
+        before, one, shape = tilts[attrs], answers[attrs], shapes[attrs]
+        answer, pull = one.answer.reshape(shape), one.pull.reshape(shape)
         tilts[attrs] = potential(share, before, answer=answer, pull=pull, total=total)
         change = tilts[attrs] - before
         moved[attrs] = float(share.reshape(-1) @ np.abs(np.expm1(change)).reshape(-1))
@@ -69,10 +62,5 @@ def following(
         if max(moved.values()) < _CLOSE:
             break
     for attrs, tilt in tilts.items():
-        back = np.transpose(tilt, [inner[attrs].index(a) for a in attrs])
-        kept[attrs] = np.ascontiguousarray(back - back.max() + prior.get(attrs, 0.0))
+        kept[attrs] = tilt - tilt.max() + prior.get(attrs, 0.0)
     return GraphicalModel(domain, total, kept)
-
-
-def _shape(domain: Domain, attrs: Attrs) -> tuple[int, ...]:
-    return domain.project(attrs).shape

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 class Walk:
-    """P on every clique of a tree; potentials, and all tables that are asked for, in ``inner_order``."""
+    """P on every clique of a tree; the axes of every table are in the order in which its set names them."""
 
     def __init__(
         self, tree: JunctionTree, potentials: Iterable[tuple[Attrs, Array]], marginals: Sequence[Attrs]
@@ -36,11 +36,14 @@ class Walk:
         calibrator.run([])
         self._tree = tree
         self._beliefs: list[Array] = calibrator.beliefs()
-        self._homes: list[list[tuple[Attrs, Projection]]] = [[] for _ in tree.cliques]
+        self._homes: list[list[tuple[Attrs, Projection, list[int], list[int]]]] = [[] for _ in tree.cliques]
+        """The marginals of each clique, with how their axes are turned out of the clique's order and back."""
         for attrs in marginals:
             home = tree.home(attrs)
             assert home is not None
-            self._homes[home].append((attrs, self._onto(home, attrs)))
+            inner = inner_order(tree.domain, attrs)
+            out, back = [inner.index(a) for a in attrs], [attrs.index(a) for a in inner]
+            self._homes[home].append((attrs, self._onto(home, attrs), out, back))
         self._edges = {
             clique: (self._onto(clique, tree.separators[clique]), self._onto(parent, tree.separators[clique]))
             for clique, parent in enumerate(tree.parents)
@@ -72,9 +75,9 @@ class Walk:
 
     def _change(self, clique: int, step: Callable[[Attrs, Array], Array]) -> None:
         belief = self._beliefs[clique]
-        for attrs, onto in self._homes[clique]:
-            factor = np.exp(step(attrs, onto.sum(belief)))
-            np.multiply(belief, factor.reshape(onto.wide), out=belief)
+        for attrs, onto, out, back in self._homes[clique]:
+            factor = np.exp(step(attrs, np.transpose(onto.sum(belief), out)))
+            np.multiply(belief, np.transpose(factor, back).reshape(onto.wide), out=belief)
 
     def _carry(self, clique: int, *, up: bool) -> None:
         """Bring a clique, or with ``up`` its parent, to what the other says of what they share."""

@@ -32,7 +32,7 @@ from sidelight.select.improvement import ExpectedImprovement
 _BATCHES = 3
 """In how many batches the marginals are measured that were planned at first."""
 _PASSES, _LAST_PASSES = 2, 30
-"""Over all answers after a batch, and at the end."""
+"""Most passes over all answers after a batch, and at the end."""
 
 
 def measured_beyond(

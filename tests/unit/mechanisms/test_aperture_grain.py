@@ -31,7 +31,7 @@ from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
 
 CLOSURE = WORKLOAD.closure(DOMAIN)
-# Room for single attributes and two or three pairs, of ten; a rough fit is enough, and the choice comes last.
+# Room for single attributes and two or three pairs, of ten; the choice comes last.
 CRAMPED = Aperture(
     max_rounds=2,
     particle_share=0.0,
