@@ -8,8 +8,9 @@ fit, and what is expected of the marginals that were not measured.
 PRIVACY: functions of public data, noisy answers and the model; post-processing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,15 @@ from sidelight.select.improvement import Profile, Prospect
 from sidelight.select.score import ManyCountable
 
 Array = NDArray[np.float64]
+Follower = TypeVar("Follower", bound=Countable)
 
 _FLOOR = 0.001
 """Records, as a share of n spread over a marginal's cells, that no cell is believed to be without."""
 _APART = 0.1
 """The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
 of women alone, need not be so in others."""
+_TELLING = 1.0
+"""An answer is followed before others are tried where it is e times as likely under a spread above 1."""
 _MOST_CELL_TRUST = 0.9999
 """Most that a single cell follows its own noisy answer: more only makes the fit slow."""
 
@@ -64,14 +68,35 @@ class Beliefs:
         attrs = measurement.query.attrs
         before = self.held.get(attrs)
         if before is None:
-            answers, expected = measurement, model.count(attrs).reshape(-1)
+            self.held[attrs] = self._tried(measurement, model.count(attrs).reshape(-1))
         else:
-            answers, expected = _merged(before.answers, measurement), before.evidence.expected
-        evidence = Evidence(
-            answers.answer, expected, answers.stddev,
-            floor=_FLOOR * self.total / expected.size, sampling=self._sampling(attrs),
-        )  # fmt: skip
-        self.held[attrs] = Belief(answers, evidence, self._spread[_order(attrs)].likelihood(evidence))
+            self.held[attrs] = self._tried(_merged(before.answers, measurement), before.evidence.expected)
+
+    def add_all(
+        self, measurements: Sequence[Measurement], model: Follower, follow: Callable[[Follower], Follower]
+    ) -> Follower:
+        """Take in answers that came at once, the most telling first; returns the model as it then is.
+
+        One attribute that is off takes others with it. So each answer is held against a model that follows
+        those before it: what they explain is not held against public data twice, and noise that agrees with
+        it is not believed for that. ``follow`` brings a model to all answers taken in so far; it is not
+        called for those, taken in last, that tell of nothing.
+        """
+        waiting = dict[Attrs, Measurement]()
+        for one in measurements:
+            attrs = one.query.attrs
+            waiting[attrs] = _merged(waiting[attrs], one) if attrs in waiting else one
+        while waiting:
+            tried = {c: self._tried(one, model.count(c).reshape(-1)) for c, one in waiting.items()}
+            telling = {c: self._spread[_order(c)].telling(belief.likelihood) for c, belief in tried.items()}
+            first = max(telling, key=lambda c: telling[c])
+            if telling[first] <= _TELLING:
+                self.held |= tried
+                break
+            self.held[first] = tried[first]
+            del waiting[first]
+            model = follow(model)
+        return model
 
     def pooled(self) -> dict[int, PooledSpread]:
         """The predictive spread of one-way marginals (1) and of all others (2)."""
@@ -133,6 +158,15 @@ class Beliefs:
         profile = Profile.of(mass * self._sampling(attrs))
         # A root: twice the workload behind a marginal does not make its error twice as telling.
         return Prospect(profile, self._precision(attrs), weights[attrs] ** 0.5)
+
+    def _tried(self, answers: Measurement, expected: Array) -> Belief:
+        """An answer, and what it says of a model that had expected this."""
+        attrs = answers.query.attrs
+        evidence = Evidence(
+            answers.answer, expected, answers.stddev,
+            floor=_FLOOR * self.total / expected.size, sampling=self._sampling(attrs),
+        )  # fmt: skip
+        return Belief(answers, evidence, self._spread[_order(attrs)].likelihood(evidence))
 
     def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
         evidence = self.held[attrs].evidence

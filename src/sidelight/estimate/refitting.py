@@ -34,8 +34,8 @@ def refitted(
     tree = GraphicalModel(domain, total, prior.model.potentials)
     singles = [m for m in measurements if len(m.query.attrs) == 1]
     others = [m for m in measurements if len(m.query.attrs) > 1]
-    for some in filter(None, (singles, others)):
-        for measurement in some:
-            beliefs.add(measurement, tree)
-        tree = beliefs.estimate(tree)
-    return tree
+    if singles:
+        tree = beliefs.estimate(beliefs.add_all(singles, tree, beliefs.estimate))
+    for measurement in others:
+        beliefs.add(measurement, tree)
+    return beliefs.estimate(tree) if others else tree

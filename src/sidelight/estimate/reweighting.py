@@ -59,13 +59,21 @@ class Reweighting:
             self._potentials[attrs] = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
 
     def follow(self, measurements: Sequence[Measurement], beliefs: Beliefs) -> Support:
-        """Take in noisy answers in the order in which they came; beliefs are about these records."""
+        """Take in noisy answers, single attributes first; beliefs are about these records."""
+        singles = [m for m in measurements if len(m.query.attrs) == 1]
+        beliefs.add_all(singles, self, lambda _: self._follow(beliefs, list(beliefs.held)[-1:]))
+        self._follow(beliefs, [attrs for attrs in beliefs.held if attrs not in self._potentials])
         for measurement in measurements:
-            beliefs.add(measurement, self)
-            attrs = measurement.query.attrs
-            self._pass(beliefs, [(attrs, beliefs.pull(attrs, beliefs.spreads()[attrs]))])
+            if len(measurement.query.attrs) > 1:
+                beliefs.add(measurement, self)
+                self._follow(beliefs, [measurement.query.attrs])
         self.settle(beliefs, passes=_PASSES)
         return self._support
+
+    def _follow(self, beliefs: Beliefs, some: Sequence[Attrs]) -> "Reweighting":
+        spreads = beliefs.spreads()
+        self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in some))
+        return self
 
     def settle(self, beliefs: Beliefs, *, passes: int) -> None:
         """Go over all answers at most so many times, until hardly anything moves."""

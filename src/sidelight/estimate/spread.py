@@ -100,6 +100,11 @@ class SpreadPrior:
             logs[place] = -0.5 * (np.log(variance) + square / variance).sum()
         return np.asarray(np.exp(logs - logs.max()))
 
+    def telling(self, likelihood: Array) -> float:
+        """How much likelier the likeliest spread is than 1, as a logarithm; 0 where it is not above 1."""
+        one = int(np.argmin(np.abs(np.log(self.grid))))
+        return float(-np.log(likelihood[one] + 1e-300)) if likelihood.argmax() > one else 0.0
+
     def pooled(self, likelihoods: Iterable[Array]) -> "PooledSpread":
         """What all measured marginals say together about s on one that was not."""
         shared = self._shared.copy()
@@ -119,13 +124,14 @@ class PooledSpread:
     @cached_property
     def quartiles(self) -> Array:
         """S at a quarter, a half and three quarters."""
-        return np.array([self._quantile(self.density, share) for share in (0.25, 0.5, 0.75)])
+        return np.array([self.quantile(self.density, share) for share in (0.25, 0.5, 0.75)])
 
     def median(self, likelihood: Array) -> float:
         """The posterior median of s for a marginal of this likelihood."""
-        return self._quantile(self.density * likelihood, 0.5)
+        return self.quantile(self.density * likelihood, 0.5)
 
-    def _quantile(self, density: Array, share: float) -> float:
+    def quantile(self, density: Array, share: float) -> float:
+        """Where a density over the grid, of any sum, has this share below it."""
         below = np.cumsum(density)
         return float(np.exp(np.interp(share, below / below[-1], np.log(self.grid))))
 

@@ -3,6 +3,7 @@
     q ← a Markov random field of the public records, smoothed                                   free
     y_a ← M_a(D) + 𝒩(0, σ²)  for every attribute a                                              measure
     narrow q to the room it deserves beside what the budget can buy;  p ← fit                   free
+    while an attribute's answer leaves much in doubt:  ask for it again;  p ← fit            measure
     until the budget is spent:
         K ← the number of rounds that promises most;  this round gets a K-th of what is left    free
         c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)    over the downward closure               select
@@ -43,9 +44,10 @@ from sidelight.estimate.reweighting import Reweighting
 from sidelight.estimate.support import Support
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
+from sidelight.mechanisms.aperture_again import told_later, worth_asking_again
 from sidelight.mechanisms.aperture_grain import chosen_blend, judged
 from sidelight.mechanisms.aperture_particles import measured_beyond
-from sidelight.mechanisms.aperture_plan import Forecast
+from sidelight.mechanisms.aperture_plan import Forecast, expected_error
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
 from sidelight.mechanisms.release import Release
@@ -116,7 +118,9 @@ class Aperture(Mechanism):
     def run(self, curator: Curator, workload: Workload, *, public: Public | None = None) -> Release:
         domain, rho, unit = curator.domain, curator.allotment, curator.unit
         weights = workload.closure(domain)
-        scaled = {attrs: weight / max(weights.values()) for attrs, weight in weights.items()}
+        # By the mean weight of its attributes: how many it has is no merit, it only makes for larger errors.
+        means = {attrs: weight / len(attrs) for attrs, weight in weights.items()}
+        scaled = {attrs: mean / max(means.values()) for attrs, mean in means.items()}
         total_cost, _ = rho.split(self.total_share)
         n = curator.total(total_cost)
 
@@ -133,8 +137,26 @@ class Aperture(Mechanism):
         if spare and any(len(attrs) > 1 for attrs in prior.sets):
             prior = self._with_room(prior, beliefs, start, scaled, remaining=spare, unit=unit)
             beliefs, start = self._believed(prior, domain, measurements, total=n)
-        surprises = Surprises(domain, measurements)
         model = beliefs.estimate(start)
+        # MEASURE single attributes again where that is worth most.
+        reach = {one.attrs: weights[one.attrs] / sum(workload.weights) for one in ones}
+        whole = judged(domain, weights, limit_mb=self.max_model_mb)
+        rest = expected_error(beliefs, model, whole)
+        again = list[str]()
+        while len(again) < self.max_rounds and spare:
+            cost = spare / self.max_rounds
+            asked = worth_asking_again(
+                beliefs, reach, rest=rest, stddev=marginal_stddev(cost, unit),
+                later=told_later(domain, whole, stddev=marginal_stddev(spare, unit)),
+            )  # fmt: skip
+            if asked is None:
+                break
+            again += asked
+            measurements.append(curator.measure(Marginal(asked), cost))
+            spare = _beyond(curator.remaining, choice_cost.value)
+            beliefs, start = self._believed(prior, domain, measurements, total=n)
+            model = beliefs.estimate(start)
+        surprises = Surprises(domain, measurements)
         share = self._particle_share(prior, beliefs, model, scaled, remaining=spare, unit=unit)
         late, for_tree = spare.split(share)
         kept_back = choice_cost.value + late.value
@@ -169,7 +191,9 @@ class Aperture(Mechanism):
             rounds, left = rounds + 1, left - 1
 
         blend: GraphicalModel | Blend = model
-        opened: dict[str, Any] = {"rounds": rounds, "particle_share": round(share, 4)}
+        opened: dict[str, Any] = {
+            "rounds": rounds, "particle_share": round(share, 4), "asked_again": again,
+        }  # fmt: skip
         if has_more:
             # ESTIMATE what stands beside the tree, and SELECT how much of it to take.
             mixture = chosen_blend(
@@ -185,7 +209,7 @@ class Aperture(Mechanism):
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
             drawn = particles(
                 blend, room=room_for(domain, self.max_model_mb), seed=self.seed,
-                like=judged(domain, weights, limit_mb=self.max_model_mb),
+                like=whole,
             )  # fmt: skip
             followed = Reweighting(drawn, n)
             del blend, released, model, drawn  # there is no room for these beside the particles
@@ -203,12 +227,10 @@ class Aperture(Mechanism):
     def _believed(
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
     ) -> tuple[Beliefs, GraphicalModel]:
-        """A prior, and what the one-way answers say of it."""
+        """A prior, and what the answers to single attributes say of it."""
         beliefs = Beliefs(prior, total, least_doubt=self.least_doubt)
         start = GraphicalModel(domain, total, prior.model.potentials)
-        for measurement in measurements:
-            beliefs.add(measurement, start)
-        return beliefs, start
+        return beliefs, beliefs.add_all(measurements, start, beliefs.estimate)
 
     def _with_room(
         self,
@@ -293,7 +315,7 @@ class Aperture(Mechanism):
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
-        most = self.max_rounds + (0 if self.particle_share == 0 else self.max_particle_rounds)
+        most = 2 * self.max_rounds + (0 if self.particle_share == 0 else self.max_particle_rounds)
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
             measurements=most + sum(len(c) == 1 for c in closure),

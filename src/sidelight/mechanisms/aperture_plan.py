@@ -117,6 +117,20 @@ class Forecast:
         return self.spreads[min(len(attrs), 2)]
 
 
+def expected_error(beliefs: Beliefs, model: ManyCountable, asked: Sequence[Attrs]) -> float:
+    """The mean error in records that is expected of these marginals, by the median spread of their like."""
+    spreads = {order: float(pooled.quartiles[1]) for order, pooled in beliefs.pooled().items()}
+    prospects = beliefs.prospects(model, asked, dict.fromkeys(asked, 1.0))
+    return float(
+        np.mean(
+            [
+                one.profile.expected_error(math.sqrt(spreads[min(len(attrs), 2)]), one.precision)
+                for attrs, one in prospects.items()
+            ]
+        )
+    )
+
+
 def _among(appeal: Array, share: float) -> Array:
     """The probability of each to be among those selected, which are this share of all."""
     if share >= 1:
