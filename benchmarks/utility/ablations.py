@@ -1,6 +1,6 @@
 """APERTURE with one part taken away at a time.
 
-    python benchmarks/utility/ablations.py                    every part, four cells, two seeds
+    python benchmarks/utility/ablations.py                    every part, five cells, two seeds
     python benchmarks/utility/ablations.py --cells 2 --seeds 1
     python benchmarks/utility/ablations.py --print            only the table, from the results
 
@@ -32,7 +32,9 @@ from sidelight.mechanisms.aperture import Aperture
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload
 
-CELLS = (("adult100", 0.1), ("employment-2018-2015", 1.0), ("titanic", 1.0), ("adult025", 1.0))
+CELLS = (
+    ("adult075", 0.03), ("adult100", 0.1), ("employment-2018-2015", 1.0), ("titanic", 1.0), ("adult025", 1.0)
+)  # fmt: skip
 LIMIT = 5.0
 PATH = RESULTS / "ablations.csv"
 
@@ -61,6 +63,8 @@ PRIVATE: dict[str, Replaced] = {
     "wider belief about spreads": {
         "sidelight.estimate.spread._OWN_SCALE": 1.0, "sidelight.estimate.spread._SHARED_SCALE": 2.0,
     },
+    "single attributes held against q alone": {"sidelight.estimate.beliefs._TELLING": float("inf")},
+    "no attribute asked again": {"sidelight.mechanisms.aperture.worth_asking_again": lambda *_, **__: None},
     "public model keeps its room": {"sidelight.mechanisms.aperture.narrowed": lambda prior, **_: prior},
     "all rounds there may be": {"sidelight.mechanisms.aperture_plan.Forecast.rounds": lambda _, most: most},
 }  # fmt: skip
