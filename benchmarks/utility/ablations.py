@@ -64,7 +64,9 @@ PRIVATE: dict[str, Replaced] = {
         "sidelight.estimate.spread._OWN_SCALE": 1.0, "sidelight.estimate.spread._SHARED_SCALE": 2.0,
     },
     "single attributes held against q alone": {"sidelight.estimate.beliefs._TELLING": float("inf")},
-    "no attribute asked again": {"sidelight.mechanisms.aperture.worth_asking_again": lambda *_, **__: None},
+    "no attribute asked again": {
+        "sidelight.mechanisms.aperture_again.worth_asking_again": lambda *_, **__: None,
+    },
     "public model keeps its room": {"sidelight.mechanisms.aperture.narrowed": lambda prior, **_: prior},
     "all rounds there may be": {"sidelight.mechanisms.aperture_plan.Forecast.rounds": lambda _, most: most},
 }  # fmt: skip

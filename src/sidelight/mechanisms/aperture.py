@@ -21,7 +21,6 @@ the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -44,10 +43,10 @@ from sidelight.estimate.reweighting import Reweighting
 from sidelight.estimate.support import Support
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.aperture_again import told_later, worth_asking_again
+from sidelight.mechanisms.aperture_again import MOST_TIMES, measured_again
 from sidelight.mechanisms.aperture_grain import chosen_blend, judged
 from sidelight.mechanisms.aperture_particles import measured_beyond
-from sidelight.mechanisms.aperture_plan import Forecast, expected_error
+from sidelight.mechanisms.aperture_plan import Forecast, beyond
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
 from sidelight.mechanisms.release import Release
@@ -132,37 +131,28 @@ class Aperture(Mechanism):
         prior = self.prior(public, domain, weights, measurements=measurements, total=n)
         has_more = self.grain_share > 0 and (prior.grain is not None or len(prior.others) > 0)
         choice_cost, _ = rho.split(self.grain_share if has_more else 0.0)
-        spare = _beyond(curator.remaining, choice_cost.value)
+        spare = beyond(curator.remaining, choice_cost.value)
         beliefs, start = self._believed(prior, domain, measurements, total=n)
         if spare and any(len(attrs) > 1 for attrs in prior.sets):
             prior = self._with_room(prior, beliefs, start, scaled, remaining=spare, unit=unit)
             beliefs, start = self._believed(prior, domain, measurements, total=n)
-        model = beliefs.estimate(start)
         # MEASURE single attributes again where that is worth most.
-        reach = {one.attrs: weights[one.attrs] / sum(workload.weights) for one in ones}
         whole = judged(domain, weights, limit_mb=self.max_model_mb)
-        rest = expected_error(beliefs, model, whole)
-        again = list[str]()
-        while len(again) < self.max_rounds and spare:
-            cost = spare / self.max_rounds
-            asked = worth_asking_again(
-                beliefs, reach, rest=rest, stddev=marginal_stddev(cost, unit),
-                later=told_later(domain, whole, stddev=marginal_stddev(spare, unit)),
-            )  # fmt: skip
-            if asked is None:
-                break
-            again += asked
-            measurements.append(curator.measure(Marginal(asked), cost))
-            spare = _beyond(curator.remaining, choice_cost.value)
-            beliefs, start = self._believed(prior, domain, measurements, total=n)
-            model = beliefs.estimate(start)
+        again, beliefs, model = measured_again(
+            curator, beliefs, start,
+            lambda more: self._believed(prior, domain, [*measurements, *more], total=n),
+            whole=whole, reach={attrs: weights[attrs] / sum(workload.weights) for attrs in beliefs.held},
+            kept_back=choice_cost.value,
+        )  # fmt: skip
+        measurements += again
+        spare = beyond(curator.remaining, choice_cost.value)
         surprises = Surprises(domain, measurements)
         share = self._particle_share(prior, beliefs, model, scaled, remaining=spare, unit=unit)
         late, for_tree = spare.split(share)
         kept_back = choice_cost.value + late.value
 
         rounds, left = 0, self.max_rounds
-        while spare := _beyond(curator.remaining, kept_back):
+        while spare := beyond(curator.remaining, kept_back):
             used = 1 - spare.value / for_tree.value
             allowed = tractable(
                 domain, [*prior.sets, *beliefs.held], list(weights),
@@ -192,8 +182,10 @@ class Aperture(Mechanism):
 
         blend: GraphicalModel | Blend = model
         opened: dict[str, Any] = {
-            "rounds": rounds, "particle_share": round(share, 4), "asked_again": again,
-        }  # fmt: skip
+            "rounds": rounds,
+            "particle_share": round(share, 4),
+            "asked_again": [answer.query.attrs[0] for answer in again],
+        }
         if has_more:
             # ESTIMATE what stands beside the tree, and SELECT how much of it to take.
             mixture = chosen_blend(
@@ -315,7 +307,7 @@ class Aperture(Mechanism):
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
-        most = 2 * self.max_rounds + (0 if self.particle_share == 0 else self.max_particle_rounds)
+        most = MOST_TIMES + self.max_rounds + (0 if self.particle_share == 0 else self.max_particle_rounds)
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
             measurements=most + sum(len(c) == 1 for c in closure),
@@ -326,12 +318,6 @@ class Aperture(Mechanism):
                 "noise is that of the most rounds; fewer, with less noise each, are planned along the way",
             ),
         )
-
-
-def _beyond(remaining: Cost, kept_back: Fraction) -> Cost:
-    """What is left of the budget beyond what is kept back; nothing where that is all of it."""
-    part, _ = remaining.split(max(Fraction(0), 1 - kept_back / remaining.value) if remaining else 0)
-    return part
 
 
 def _sources(public: Public, *, seed: int) -> list[PublicSource]:

@@ -25,21 +25,65 @@ all of the budget is spent. With much budget, or few and small attributes, nothi
 PRIVACY: what is asked follows from public data and noisy answers; every answer is paid for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.estimate.beliefs import Belief, Beliefs
+from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.spread import PooledSpread
+from sidelight.measure.measurement import Measurement
+from sidelight.mechanisms.aperture_plan import beyond, expected_error
+from sidelight.mechanisms.candidates import marginal_stddev
+from sidelight.queries.query import Marginal
 from sidelight.select.improvement import Profile
 
 Array = NDArray[np.float64]
 
+MOST_TIMES = 12
+"""How often at most, each time for such a part of what is left of the budget."""
 _LEAST_GAIN = 0.01
 """Of the expected error, for a twelfth of the budget: what a twelfth is worth anywhere, since errors fall at
 least about as the eighth root of the budget, whoever spends it (AIM and JAM in docs/papers/jam.md)."""
+
+
+Believed = tuple[Beliefs, GraphicalModel]
+
+
+def measured_again(
+    curator: Curator,
+    beliefs: Beliefs,
+    start: GraphicalModel,
+    believed: Callable[[Sequence[Measurement]], Believed],
+    *,
+    whole: Sequence[Attrs],
+    reach: Mapping[Attrs, float],
+    kept_back: Fraction,
+) -> tuple[list[Measurement], Beliefs, GraphicalModel]:
+    """New answers to single attributes, with what is believed after them and the model that follows all.
+
+    ``believed`` takes in new answers beside the first; ``whole`` is what the workload asks for, ``reach``
+    the share of it that holds each attribute. Some of the budget may be ``kept_back``.
+    """
+    made = list[Measurement]()
+    model = beliefs.estimate(start)
+    rest = expected_error(beliefs, model, whole)
+    while len(made) < MOST_TIMES and (spare := beyond(curator.remaining, kept_back)):
+        cost = spare / MOST_TIMES
+        asked = worth_asking_again(
+            beliefs, reach, rest=rest, stddev=marginal_stddev(cost, curator.unit),
+            later=told_later(curator.domain, whole, stddev=marginal_stddev(spare, curator.unit)),
+        )  # fmt: skip
+        if asked is None:
+            break
+        made.append(curator.measure(Marginal(asked), cost))
+        beliefs, start = believed(made)
+        model = beliefs.estimate(start)
+    return made, beliefs, model
 
 
 def worth_asking_again(

@@ -23,6 +23,7 @@ PRIVACY: functions of the model, of noisy answers and of the budget; post-proces
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +116,12 @@ class Forecast:
 
     def _spreads_of(self, attrs: Attrs) -> Array:
         return self.spreads[min(len(attrs), 2)]
+
+
+def beyond(remaining: Cost, kept_back: Fraction) -> Cost:
+    """What is left of the budget beyond what is kept back; nothing where that is all of it."""
+    part, _ = remaining.split(max(Fraction(0), 1 - kept_back / remaining.value) if remaining else 0)
+    return part
 
 
 def expected_error(beliefs: Beliefs, model: ManyCountable, asked: Sequence[Attrs]) -> float:

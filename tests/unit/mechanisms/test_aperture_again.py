@@ -13,7 +13,7 @@ from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.public_model import Prior
 from sidelight.estimate.spread import SpreadPrior
 from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms import aperture
+from sidelight.mechanisms import aperture_again
 from sidelight.mechanisms.aperture import Aperture
 from sidelight.mechanisms.aperture_again import _believed_later, _errors, promise, worth_asking_again
 from sidelight.privacy.event import Exponential, Gaussian
@@ -149,7 +149,7 @@ def test_that_lowers_the_error(toy, monkeypatch):
         )
 
     asked = [error(seed) for seed in range(4)]
-    monkeypatch.setattr(aperture, "worth_asking_again", lambda *_, **__: None)
+    monkeypatch.setattr(aperture_again, "worth_asking_again", lambda *_, **__: None)
     unasked = [error(seed) for seed in range(4)]
 
     assert np.mean(asked) < 0.8 * np.mean(unasked)
