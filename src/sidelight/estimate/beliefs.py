@@ -35,6 +35,8 @@ _APART = 0.1
 of women alone, need not be so in others."""
 _TELLING = 1.0
 """An answer is followed before others are tried where it is e times as likely under a spread above 1."""
+_MOST_FIRST = 16
+"""How many answers are followed before others are tried: each takes a fit, and tables may be wide."""
 _MOST_CELL_TRUST = 0.9999
 """Most that a single cell follows its own noisy answer: more only makes the fit slow."""
 
@@ -86,17 +88,20 @@ class Beliefs:
         for one in measurements:
             attrs = one.query.attrs
             waiting[attrs] = _merged(waiting[attrs], one) if attrs in waiting else one
-        while waiting:
-            tried = {c: self._tried(one, model.count(c).reshape(-1)) for c, one in waiting.items()}
+        for _ in range(min(len(waiting), _MOST_FIRST)):
+            tried = self._all_tried(waiting, model)
             telling = {c: self._spread[_order(c)].telling(belief.likelihood) for c, belief in tried.items()}
             first = max(telling, key=lambda c: telling[c])
             if telling[first] <= _TELLING:
-                self.held |= tried
                 break
             self.held[first] = tried[first]
             del waiting[first]
             model = follow(model)
+        self.held |= self._all_tried(waiting, model)
         return model
+
+    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: Countable) -> dict[Attrs, Belief]:
+        return {c: self._tried(one, model.count(c).reshape(-1)) for c, one in answers.items()}
 
     def pooled(self) -> dict[int, PooledSpread]:
         """The predictive spread of one-way marginals (1) and of all others (2)."""

@@ -88,3 +88,21 @@ def test_no_model_is_fitted_for_answers_that_tell_of_nothing():
 
     assert beliefs.add_all(answers, start, follow) is start
     assert set(beliefs.held) == {A, B, C}
+
+
+def test_in_a_wide_table_only_the_most_telling_are_followed_one_by_one():
+    domain = Domain.of({f"x{i}": 2 for i in range(40)})
+    prior = Prior(GraphicalModel.uniform(domain, total=1.0), dict.fromkeys(domain.attrs, 1000.0), 1000.0, {})
+    beliefs = Beliefs(prior, N, least_doubt=0.01)
+    start = GraphicalModel.uniform(domain, total=N)
+    followed = []
+
+    def follow(model):
+        followed.append(list(beliefs.held)[-1])
+        return model
+
+    answers = [measured((attr,), [0.1 + 0.005 * i, 0.9 - 0.005 * i]) for i, attr in enumerate(domain.attrs)]
+    beliefs.add_all(answers, start, follow)
+
+    assert followed == [(attr,) for attr in domain.attrs[:16]]
+    assert set(beliefs.held) == {(attr,) for attr in domain.attrs}
