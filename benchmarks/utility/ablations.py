@@ -64,9 +64,6 @@ PRIVATE: dict[str, Replaced] = {
         "sidelight.estimate.spread._OWN_SCALE": 1.0, "sidelight.estimate.spread._SHARED_SCALE": 2.0,
     },
     "single attributes held against q alone": {"sidelight.estimate.beliefs._TELLING": float("inf")},
-    "no attribute asked again": {
-        "sidelight.mechanisms.aperture_again.worth_asking_again": lambda *_, **__: None,
-    },
     "public model keeps its room": {"sidelight.mechanisms.aperture.narrowed": lambda prior, **_: prior},
     "all rounds there may be": {"sidelight.mechanisms.aperture_plan.Forecast.rounds": lambda _, most: most},
 }  # fmt: skip
@@ -76,6 +73,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no public structure": {"max_public_marginals": 0},
     "no public data": {},
     "no particles, all in the tree": {"particle_share": 0.0, "max_rounds": 24},
+    "no attribute asked again": {"max_asked_again": 0},
 }
 VARIANTS = (*SETTINGS, *PUBLIC, *PRIVATE)
 

@@ -32,8 +32,7 @@ BUDGET = Budget(epsilon=2.0, delta=0.01)
 RUNS = 800
 # What is attacked are the noisy answers, so the fit may be rough.
 ROUGH = Aperture(
-    max_rounds=1, one_way_share=0.4, particle_share=0.4, max_particle_rounds=1,
-
+    max_rounds=1, one_way_share=0.4, particle_share=0.4, max_particle_rounds=1, max_asked_again=1,
 )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ from sidelight.estimate.reweighting import Reweighting
 from sidelight.estimate.support import Support
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.aperture_again import MOST_TIMES, measured_again
+from sidelight.mechanisms.aperture_again import measured_again
 from sidelight.mechanisms.aperture_grain import chosen_blend, judged
 from sidelight.mechanisms.aperture_particles import measured_beyond
 from sidelight.mechanisms.aperture_plan import Forecast, beyond
@@ -82,6 +82,8 @@ class Aperture(Mechanism):
     """Share of the budget for the one-way marginals, with public data."""
     one_way_share_alone: float = 0.2
     """The same without public data: then nothing else tells of single attributes."""
+    max_asked_again: int = 12
+    """Most answers to single attributes beyond the first; which, and how many, noisy answers tell."""
     select_share: float = 0.1
     """Share of each round that selects."""
     grain_share: float = 0.03
@@ -102,7 +104,11 @@ class Aperture(Mechanism):
 
     def __post_init__(self) -> None:
         _check.positive_integer(max_rounds=self.max_rounds, max_particle_rounds=self.max_particle_rounds)
-        _check.natural(max_public_marginals=self.max_public_marginals, seed=self.seed)
+        _check.natural(
+            max_public_marginals=self.max_public_marginals,
+            max_asked_again=self.max_asked_again,
+            seed=self.seed,
+        )
         _check.share(
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
             select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
@@ -142,7 +148,7 @@ class Aperture(Mechanism):
             curator, beliefs, start,
             lambda more: self._believed(prior, domain, [*measurements, *more], total=n),
             whole=whole, reach={attrs: weights[attrs] / sum(workload.weights) for attrs in beliefs.held},
-            kept_back=choice_cost.value,
+            most=self.max_asked_again, kept_back=choice_cost.value,
         )  # fmt: skip
         measurements += again
         spare = beyond(curator.remaining, choice_cost.value)
@@ -307,7 +313,11 @@ class Aperture(Mechanism):
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
-        most = MOST_TIMES + self.max_rounds + (0 if self.particle_share == 0 else self.max_particle_rounds)
+        most = (
+            self.max_asked_again
+            + self.max_rounds
+            + (0 if self.particle_share == 0 else self.max_particle_rounds)
+        )
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
             measurements=most + sum(len(c) == 1 for c in closure),

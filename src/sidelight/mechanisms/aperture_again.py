@@ -44,12 +44,11 @@ from sidelight.select.improvement import Profile
 
 Array = NDArray[np.float64]
 
-MOST_TIMES = 12
-"""How often at most, each time for such a part of what is left of the budget."""
+_PART = 12
+"""An answer costs a twelfth of what is left of the budget."""
 _LEAST_GAIN = 0.01
 """Of the expected error, for a twelfth of the budget: what a twelfth is worth anywhere, since errors fall at
 least about as the eighth root of the budget, whoever spends it (AIM and JAM in docs/papers/jam.md)."""
-
 
 Believed = tuple[Beliefs, GraphicalModel]
 
@@ -62,18 +61,19 @@ def measured_again(
     *,
     whole: Sequence[Attrs],
     reach: Mapping[Attrs, float],
+    most: int,
     kept_back: Fraction,
 ) -> tuple[list[Measurement], Beliefs, GraphicalModel]:
-    """New answers to single attributes, with what is believed after them and the model that follows all.
+    """New answers to single attributes, what is believed after them, and the model that follows all.
 
     ``believed`` takes in new answers beside the first; ``whole`` is what the workload asks for, ``reach``
-    the share of it that holds each attribute. Some of the budget may be ``kept_back``.
+    the share of it that holds each attribute. There are at most so many; some of the budget may be ``kept_back``.
     """
     made = list[Measurement]()
     model = beliefs.estimate(start)
     rest = expected_error(beliefs, model, whole)
-    while len(made) < MOST_TIMES and (spare := beyond(curator.remaining, kept_back)):
-        cost = spare / MOST_TIMES
+    while len(made) < most and (spare := beyond(curator.remaining, kept_back)):
+        cost = spare / _PART
         asked = worth_asking_again(
             beliefs, reach, rest=rest, stddev=marginal_stddev(cost, curator.unit),
             later=told_later(curator.domain, whole, stddev=marginal_stddev(spare, curator.unit)),
