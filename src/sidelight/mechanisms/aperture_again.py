@@ -67,7 +67,7 @@ def measured_again(
     """New answers to single attributes, what is believed after them, and the model that follows all.
 
     ``believed`` takes in new answers beside the first; ``whole`` is what the workload asks for, ``reach``
-    the share of it that holds each attribute. There are at most so many; some of the budget may be ``kept_back``.
+    the share of it that holds each attribute; ``kept_back`` is what is not to be spent.
     """
     made = list[Measurement]()
     model = beliefs.estimate(start)
