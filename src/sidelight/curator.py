@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.compact import Compact, compact_type, count_compactly
+from sidelight.data.compact import Compact, count_compactly
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.engines.base import smallest_dtype
 from sidelight.data.table import Table
 from sidelight.door import Door
 from sidelight.errors import SettingError
@@ -185,14 +186,13 @@ class Curator(Door):
 
     def _exact(self, query: Query) -> NDArray[np.int64]:
         counts = self._counts.get(query.attrs)
-        # Kept counts are compact; sums of them need whole width.
-        return query.apply(self._table.count(query.attrs) if counts is None else counts.astype(np.int64))
+        return query.apply(self._table.count(query.attrs) if counts is None else counts.wide())
 
     def _count_together(self, wanted: Sequence[Attrs]) -> None:
         """Count in one pass, and keep, what selection will ask for; as much as memory allows."""
         missing = [attrs for attrs in dict.fromkeys(wanted) if attrs not in self._counts]
         held = sum(counts.nbytes for counts in self._counts.values())
-        bytes_per_cell = compact_type(self._table.records).itemsize
+        bytes_per_cell = smallest_dtype(self._table.records + 1).itemsize
         affordable = []
         for attrs in missing:
             held += bytes_per_cell * self.domain.size(attrs)

@@ -1,42 +1,75 @@
-"""Many marginals of one table, kept in as few bytes as its number of records needs.
+"""Many marginals of one table, kept in as few bytes as its records need.
 
-Exact counts of a whole workload are held for a run's length, and a count never exceeds the number of
-records: 16 bits are enough for a table of 65,535, a quarter of what counting itself works with.
+Exact counts of a whole workload are held for a run's length. A count never exceeds the number of records: 16
+bits are enough for a table of 65,535, a quarter of what counting itself works with. And most cells of most
+marginals are empty: where it takes less, only the others are kept, each with its place. Together no more than
+a few bytes a record and marginal, however large the domain.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from sidelight.data.domain import Attrs
-from sidelight.data.engines.base import smallest_dtype
+from sidelight.data.engines.base import Counts, smallest_dtype
 from sidelight.data.table import Table
-
-Compact = npt.NDArray[np.unsignedinteger]
 
 _FEW_RECORDS = 1 << 16
 """Up to here one more pass over the records costs nothing worth mentioning."""
+_CELLS_AT_ONCE = 1 << 17
+"""A megabyte of wide counts: so many cells of few records are counted in one pass."""
 
 
-def compact_type(records: int) -> np.dtype[np.unsignedinteger]:
-    """The smallest type that holds every count of so many records."""
-    return smallest_dtype(records + 1)
+@dataclass(frozen=True, eq=False)
+class Compact:
+    """The counts of one marginal.
+
+    >>> counts = Compact.of(np.array([0, 0, 7, 0, 0, 0]))
+    >>> counts.nbytes, counts.wide()
+    (2, array([0, 0, 7, 0, 0, 0]))
+    """
+
+    shape: tuple[int, ...]
+    counts: npt.NDArray[np.unsignedinteger] = field(repr=False)
+    places: npt.NDArray[np.unsignedinteger] | None = field(repr=False)
+    """Which cells these are counts of; None where they are all cells."""
+
+    @classmethod
+    def of(cls, counts: Counts) -> "Compact":
+        """Counts, kept in the way that takes less."""
+        flat = counts.reshape(-1)
+        places = np.flatnonzero(flat).astype(smallest_dtype(flat.size))
+        kind = smallest_dtype(int(flat.max(initial=0)) + 1)
+        if places.size * (places.itemsize + kind.itemsize) < flat.size * kind.itemsize:
+            return cls(counts.shape, flat[places].astype(kind), places)
+        return cls(counts.shape, flat.astype(kind), None)
+
+    @property
+    def nbytes(self) -> int:
+        return self.counts.nbytes + (0 if self.places is None else self.places.nbytes)
+
+    def wide(self) -> Counts:
+        """All counts again, at whole width: so sums of them do not overflow."""
+        if self.places is None:
+            return self.counts.astype(np.int64).reshape(self.shape)
+        wide = np.zeros(int(np.prod(self.shape)), dtype=np.int64)
+        wide[self.places] = self.counts
+        return wide.reshape(self.shape)
 
 
 def count_compactly(table: Table, wanted: Sequence[Attrs]) -> dict[Attrs, Compact]:
-    """The marginals by attributes, in the smallest type; ``astype(np.int64)`` gives the counts back.
+    """The marginals by attributes, kept compactly.
 
     >>> from sidelight.data.domain import Domain
     >>> table = Table.of_codes(Domain.of({"sex": 2}), np.array([[0], [1], [1]]))
-    >>> count_compactly(table, [("sex",)])
-    {('sex',): array([1, 2], dtype=uint8)}
+    >>> count_compactly(table, [("sex",)])[("sex",)].wide()
+    array([1, 2])
     """
-    kind = compact_type(table.records)
     left = list(dict.fromkeys(wanted))
-    # Few records are counted part by part, so that wide counts never take more than all compact ones.
-    passes = 8 // kind.itemsize if table.records < _FEW_RECORDS else 1
-    most = sum(table.domain.size(attrs) for attrs in left) / passes
+    # Few records are counted part by part, so that wide counts never take much.
+    most = _CELLS_AT_ONCE if table.records < _FEW_RECORDS else np.inf
     kept: dict[Attrs, Compact] = {}
     while left:
         cells, number = 0, 0
@@ -46,5 +79,5 @@ def count_compactly(table: Table, wanted: Sequence[Attrs]) -> dict[Attrs, Compac
         some, left = left[:number], left[number:]
         counted = table.count_many(some)[::-1]
         for attrs in some:
-            kept[attrs] = counted.pop().astype(kind, order="C")
+            kept[attrs] = Compact.of(counted.pop())
     return kept

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sidelight.data.compact import count_compactly
+from sidelight.data.compact import Compact, count_compactly
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
 from sidelight.data.table import Table
@@ -202,7 +202,7 @@ class KeptShares(Mapping[Attrs, Array]):
         self._held = held
 
     def __getitem__(self, attrs: Attrs) -> Array:
-        parts = [(weight, counted[attrs]) for weight, counted in self._held if attrs in counted]
+        parts = [(weight, _wide(counted[attrs])) for weight, counted in self._held if attrs in counted]
         mixed = sum(counts * (weight / float(counts.sum())) for weight, counts in parts)
         # In one order of memory, however it was counted: sums over it round alike.
         return np.asarray(mixed / sum(weight for weight, _ in parts), dtype=np.float64, order="C")
@@ -243,6 +243,10 @@ def _count(source: PublicSource, wanted: Sequence[Attrs]) -> _Counted:
 
 def _count_compactly(source: PublicSource, wanted: Sequence[Attrs]) -> _Counted:
     return count_compactly(source, wanted) if isinstance(source, Table) else _count(source, wanted)
+
+
+def _wide(counts: Any) -> NDArray[Any]:
+    return counts.wide() if isinstance(counts, Compact) else counts
 
 
 def _halves(source: PublicSource, rng: np.random.Generator) -> tuple[PublicSource, PublicSource]:
