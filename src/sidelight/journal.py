@@ -43,6 +43,7 @@ class Journal:
 
     run: str
     outputs: list[tuple[Event, NDArray[np.int64]]] = field(default_factory=list)
+    """Those that it held when it was opened: a run that goes on beyond them needs no later ones again."""
     _file: IO[bytes] | None = None
 
     @classmethod
@@ -118,7 +119,6 @@ class Journal:
 
     def append(self, event: Event, output: NDArray[np.int64]) -> None:
         """Keep one paid output; returns once it is on disk."""
-        self.outputs.append((event, output))
         if self._file is not None:
             self._write({"event": event.as_json(), "output": _pack(output)})
 

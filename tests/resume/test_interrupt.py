@@ -19,11 +19,12 @@ from sidelight.privacy.sql_ledger import SqlLedger
 
 def run(folder, *, interrupted_after=None):
     """Exit code and talk of the release command; Ctrl-C comes once so many outputs are kept."""
-    append, err = Journal.append, io.StringIO()
+    append, err, kept = Journal.append, io.StringIO(), []
 
     def interrupting(journal, event, output):
-        if len(journal.outputs) == interrupted_after:
+        if len(kept) == interrupted_after:
             raise KeyboardInterrupt
+        kept.append(event)
         append(journal, event, output)
 
     argv = ["sidelight", *(word for word in scene.command("mwem", checkpoint=None) if word != "--quiet")]

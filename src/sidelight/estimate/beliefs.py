@@ -168,7 +168,7 @@ class Beliefs:
         """An answer, and what it says of a model that had expected this."""
         attrs = answers.query.attrs
         evidence = Evidence(
-            answers.answer, expected, answers.stddev,
+            answers.answer, expected.astype(np.float32), answers.stddev,
             floor=_FLOOR * self.total / expected.size, sampling=self._sampling(attrs),
         )  # fmt: skip
         return Belief(answers, evidence, self._spread[_order(attrs)].likelihood(evidence))

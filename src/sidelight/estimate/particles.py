@@ -20,7 +20,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.support import Support, compact
+from sidelight.estimate.support import Support, compact, tilt
 from sidelight.generate.rounding import round_to
 
 _MOST = 250_000
@@ -62,15 +62,16 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequ
 
 def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
     """Distinct records drawn from a tree, with its total; raked to it on the marginals ``like``."""
-    batches = list[Any]()
-    for draw in range(_DRAWS):
-        batches.append(tree.sample(room, seed=seed + draw).codes())
-        codes = np.concatenate(batches) if draw else batches[0]
-        table = Table.of_codes(tree.domain, codes)
-        found = Support.of_table(table, total=tree.total)
+    drawn = tree.sample(room, seed=seed)
+    found = Support.of_table(drawn, total=tree.total)
+    for more in range(1, _DRAWS):
         if 2 * len(found.records) > room:
             break
-    found = _raked(found, tree, like)
+        codes = np.concatenate([drawn.codes(), tree.sample(room, seed=seed + more).codes()])
+        drawn = Table.of_codes(tree.domain, codes)
+        found = Support.of_table(drawn, total=tree.total)
+    del drawn
+    _rake(found, tree, like)
     tree.forget()
     return found
 
@@ -86,13 +87,14 @@ def _thinned(records: Support, room: int, *, seed: int) -> Support:
     ).with_total(records.total)
 
 
-def _raked(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> Support:
-    """The same with weights that bring marginals, one after another, to what a model says of them."""
-    weights = drawn.weights.copy()
+def _rake(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> None:
+    """Change weights, in their place, until marginals are, one after another, what a model says of them."""
+    weights = drawn.weights
     for _ in range(_SWEEPS):
         for place, wanted in model.count_each(like):
             cells = drawn.cells(like[place])
             found = np.bincount(cells, weights, wanted.size)
             ratio = np.divide(wanted.reshape(-1), found, out=np.ones(found.size), where=found > 0)
-            weights *= np.clip(ratio, 1 / _MOST_RATIO, _MOST_RATIO)[cells]
-    return drawn.with_weights(weights)
+            tilt(weights, cells, np.clip(ratio, 1 / _MOST_RATIO, _MOST_RATIO))
+            del cells
+    weights *= drawn.total / weights.sum()

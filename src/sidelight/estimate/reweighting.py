@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.estimate.balance import MOST_TILT, potential
 from sidelight.estimate.beliefs import Beliefs
-from sidelight.estimate.support import Support
+from sidelight.estimate.support import Support, tilt
 from sidelight.measure.measurement import Measurement
 
 Array = NDArray[np.float64]
@@ -36,8 +36,9 @@ class Reweighting:
     """Records whose weights follow noisy answers."""
 
     def __init__(self, support: Support, total: float) -> None:
-        self._support = support.with_total(total)
-        self._potentials: dict[Attrs, Array] = {}
+        self._support = support.with_total(total)  # with weights of its own, which move in their place
+        self._potentials: dict[Attrs, NDArray[np.float32]] = {}
+        """Six digits are enough of a logarithm, as long as weights move by what is kept of it."""
 
     @property
     def support(self) -> Support:
@@ -56,7 +57,8 @@ class Reweighting:
         """Take the weights as they are for the optimum, given all answers so far."""
         for attrs, spread in beliefs.spreads().items():
             gap = beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1)
-            self._potentials[attrs] = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
+            tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
+            self._potentials[attrs] = tilts.astype(np.float32)
 
     def follow(self, measurements: Sequence[Measurement], beliefs: Beliefs) -> Support:
         """Take in noisy answers, single attributes first; beliefs are about these records."""
@@ -88,19 +90,19 @@ class Reweighting:
 
         Returns the most that a marginal moved by, as a share of all records.
         """
-        n, weights, furthest = self._support.total, self._support.weights.copy(), 0.0
+        n, weights, furthest = self._support.total, self._support.weights, 0.0
         for attrs, precision in precisions:
             answer, cells = beliefs.held[attrs].answers.answer, self._support.cells(attrs)
-            before = self._potentials.get(attrs, np.zeros(answer.size))
+            before = self._potentials.get(attrs, np.zeros(answer.size)).astype(np.float64)
             share = np.bincount(cells, weights, answer.size) / n
-            after = potential(share, before, answer=answer, pull=precision, total=n)
+            after = potential(share, before, answer=answer, pull=precision, total=n).astype(np.float32)
             ratio = np.exp(after - before)
             furthest = max(furthest, float(share @ np.abs(ratio - 1)))
             ratio /= share @ ratio  # so that the weights keep their sum
-            weights *= ratio[cells]
+            tilt(weights, cells, ratio)
             self._potentials[attrs] = after
             del cells  # before the next are found: they are as large as the weights
-        self._support = self._support.with_weights(weights)
+        weights *= n / weights.sum()
         return furthest
 
 

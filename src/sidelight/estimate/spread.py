@@ -42,14 +42,19 @@ class Evidence:
 
     answer: Array
     """Y, which whoever measured it keeps anyway."""
-    expected: Array
-    """μ, from before the marginal was first measured."""
+    kept: NDArray[np.float32]
+    """μ, from before the marginal was first measured, to seven digits: there is one for every answer."""
     stddev: float
     """σ of the noise on y."""
     floor: float = 0.0
     """Records that no cell is believed to be without."""
     sampling: float = 1.0
     """1 + R."""
+
+    @property
+    def expected(self) -> Array:
+        """μ at whole width."""
+        return self.kept.astype(np.float64)
 
     @property
     def gap(self) -> Array:

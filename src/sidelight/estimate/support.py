@@ -26,6 +26,8 @@ from sidelight.queries.query import Cell, Query
 
 _ROUNDS_BETWEEN_RECOUNTS = 100
 """Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
+_AT_ONCE = 1 << 15
+"""Records whose weights move together: what is computed beside them stays small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,8 @@ class Support:
                 "every public record holds a combination that the schema declares impossible, so the support "
                 "is empty. Check the combinations, or give another public table."
             )
-        records, counts = records[kept], counts[kept]
+        if not kept.all():
+            records, counts = records[kept], counts[kept]
         if share < 1.0:
             number = max(1, round(share * int(counts.sum())))
             rng = np.random.default_rng(seed)
@@ -91,9 +94,11 @@ class Support:
         array([2., 6.])
         """
         domain = parts[0][0].domain
-        codes = np.concatenate([part.records for part, _ in parts])
         weights = np.concatenate([part.weights * (share / part.total) for part, share in parts])
-        return cls(domain, compact(codes, domain), weights, float(weights.sum())).with_total(total)
+        codes = np.empty((len(weights), len(domain)), dtype=_code_type(domain), order="F")
+        np.concatenate([part.records for part, _ in parts], out=codes, casting="unsafe")
+        weights *= total / weights.sum()
+        return cls(domain, codes, weights, total)
 
     def with_weights(self, weights: Array) -> "Support":
         """Other weights on the same records, rescaled to the total."""
@@ -110,12 +115,19 @@ class Support:
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
         """Many marginals, one at a time, each with its place among those asked for."""
-        begun: tuple[Attrs, NDArray[np.int64]] = ((), self.cells(()))
+        cells = np.empty(len(self.records), dtype=np.int64)
+        begun: tuple[Attrs, NDArray[np.integer]] | None = None
         for place, attrs in enumerate(wanted):
-            if attrs and attrs[:-1] != begun[0]:
-                begun = attrs[:-1], self.cells(attrs[:-1])
-            # Those asked for in order share all but the last of their attributes with the one before.
-            cells = self._with_last(begun[1], attrs[-1]) if attrs else self.cells(())
+            if attrs:
+                # Those asked for in order share all but the last of their attributes with the one before.
+                first = attrs[:-1]
+                if begun is None or first != begun[0]:
+                    begun = None
+                    self._fill(cells, first)
+                    begun = first, cells.astype(np.min_scalar_type(self.domain.size(first)))
+                self._extend(cells, begun[1], attrs[-1])
+            else:
+                cells[:] = 0
             yield place, self._tallied(attrs, cells)
 
     def count(self, attrs: Attrs) -> Array:
@@ -123,20 +135,20 @@ class Support:
 
     def cells(self, attrs: Attrs) -> NDArray[np.int64]:
         """In which cell of a marginal each record is."""
-        if not attrs:
-            return np.zeros(len(self.records), dtype=np.int64)
-        first, *others = self.domain.index(attrs)
-        flat = self.records[:, first].astype(np.int64)
-        for position in others:
-            flat *= self.domain.shape[position]
-            flat += self.records[:, position]
-        return flat
+        cells = np.empty(len(self.records), dtype=np.int64)
+        self._fill(cells, attrs)
+        return cells
 
-    def _with_last(self, flat: NDArray[np.int64], attr: str) -> NDArray[np.int64]:
+    def _fill(self, cells: NDArray[np.int64], attrs: Attrs) -> None:
+        cells[:] = self.records[:, self.domain.index(attrs[:1])[0]] if attrs else 0
+        for attr in attrs[1:]:
+            self._extend(cells, cells, attr)
+
+    def _extend(self, cells: NDArray[np.int64], begun: NDArray[np.integer], attr: str) -> None:
+        """In which cells they are with one attribute more."""
         (position,) = self.domain.index([attr])
-        found = flat * self.domain.shape[position]
-        found += self.records[:, position]
-        return found
+        np.multiply(begun, self.domain.shape[position], out=cells, dtype=np.int64, casting="unsafe")
+        cells += self.records[:, position]
 
     def _tallied(self, attrs: Attrs, cells: NDArray[np.int64]) -> Array:
         counts: NDArray[Any] = np.bincount(cells, self.weights, self.domain.size(attrs))
@@ -162,7 +174,18 @@ class Support:
 
 def compact(codes: NDArray[np.integer], domain: Domain) -> NDArray[np.integer]:
     """The codes in as few bytes as the domain needs, a column after another: counted fastest so."""
-    return np.asfortranarray(codes, dtype=np.min_scalar_type(max(domain.shape, default=1) - 1))
+    return np.asfortranarray(codes, dtype=_code_type(domain))
+
+
+def _code_type(domain: Domain) -> np.dtype[Any]:
+    return np.min_scalar_type(max(domain.shape, default=1) - 1)
+
+
+def tilt(weights: Array, cells: NDArray[np.int64], ratio: Array) -> None:
+    """Multiply the weight of each record, in its place, by the ratio of the cell that it is in."""
+    for start in range(0, len(cells), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        weights[some] *= ratio[cells[some]]
 
 
 @dataclass(frozen=True, eq=False)

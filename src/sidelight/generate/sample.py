@@ -22,7 +22,7 @@ from sidelight.estimate.junction_tree import JunctionTree
 
 Codes = NDArray[Any]
 
-_CELLS_AT_ONCE = 2**16
+_CELLS_AT_ONCE = 2**15
 """Of a clique's table: what is computed beside it stays small."""
 
 
@@ -73,7 +73,8 @@ def _spread_groups(
     parts = [np.empty(0, dtype=np.int32)]
     for k in range(0, len(present), some):
         here = present[k : k + some]
-        parts.append(_spread(table[here], sizes[here, None], offsets[k : k + some]))
+        rows = table if len(here) == groups else table[here]
+        parts.append(_spread(rows, sizes[here, None], offsets[k : k + some]))
     drawn = np.concatenate(parts)
 
     # Records in random order, then gathered by group: sorting small integers is quick.
@@ -90,14 +91,29 @@ def _spread(
     table: NDArray[np.float64], sizes: NDArray[np.int64], offsets: NDArray[np.float64]
 ) -> NDArray[np.int32]:
     """The cells of some groups' records, group by group: cut points an offset apart from whole numbers."""
-    width = table.shape[1]
-    ends = np.cumsum(table, axis=1)
+    # Either there are few cells, or there is one group, which is then walked along twice.
+    blocks = [slice(k, k + _CELLS_AT_ONCE) for k in range(0, table.shape[1], _CELLS_AT_ONCE)]
+    last: NDArray[Any] = np.zeros((len(table), 1))
+    for block in blocks:
+        last = _ends(last, table[:, block])[:, -1:]
     # A group drawn although its own mass rounds to 0 is spread evenly: it cannot be told better.
-    ends = np.where(ends[:, -1:] > 0, ends, np.arange(1, width + 1))
-    # The last end is the group's size itself, so that all are spread; and no cell of mass 0 gets any.
-    is_end = ends == ends[:, -1:]
-    ends *= sizes / ends[:, -1:]
-    ends = np.where(is_end, sizes, ends)
-    cuts = np.ceil(ends - offsets).astype(np.int64)
-    counts = np.diff(np.minimum(cuts, sizes), axis=1, prepend=0)
-    return np.repeat(np.tile(np.arange(width, dtype=np.int32), len(table)), counts.reshape(-1))
+    is_void = ~(last > 0)
+    last = np.where(is_void, table.shape[1], last)
+    end, cut = np.zeros((len(table), 1)), np.zeros((len(table), 1), dtype=np.int64)
+    parts = []
+    for block in blocks:
+        ends = _ends(end, np.where(is_void, 1.0, table[:, block]))
+        end = ends[:, -1:]
+        # The last end is the group's size itself, so that all are spread; and no cell of mass 0 gets any.
+        cuts = np.where(ends == last, sizes, np.ceil(ends * (sizes / last) - offsets))
+        cuts = np.minimum(cuts.astype(np.int64), sizes)
+        counts = np.diff(cuts, axis=1, prepend=cut)
+        cut = cuts[:, -1:]
+        cells = np.arange(block.start, block.start + counts.shape[1], dtype=np.int32)
+        parts.append(np.repeat(np.tile(cells, len(table)), counts.reshape(-1)))
+    return np.concatenate(parts)
+
+
+def _ends(start: NDArray[np.float64], block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cumulated masses of every group, from where the block before ended."""
+    return np.cumsum(np.concatenate([start, block], axis=1), axis=1)[:, 1:]

@@ -20,7 +20,7 @@ the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -165,11 +165,10 @@ class Aperture(Mechanism):
                 limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
             )  # fmt: skip
             if rounds % 4 == 0:
-                forecast = Forecast.of(
+                left = Forecast.of(
                     beliefs, model, allowed, scaled,
                     remaining=spare, select_share=self.select_share, unit=unit,
-                )  # fmt: skip
-                left = forecast.rounds(left)
+                ).rounds(left)  # fmt: skip
             select_cost, measure_cost = (spare / left).split(self.select_share)
 
             # SELECT the marginal whose measuring is expected to improve the model most.
@@ -202,6 +201,7 @@ class Aperture(Mechanism):
             blend = mixture if mixture.share else model
             opened["records_share"] = mixture.share
             del mixture
+        del prior  # what stands beside the model is in the blend, or not wanted
         released: GraphicalModel | Blend | Support = blend
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
@@ -218,6 +218,7 @@ class Aperture(Mechanism):
             )  # fmt: skip
             measurements += found
             released = followed.support
+            del followed
             opened |= {"particle_rounds": len(found), "particles": len(released.records)}
         card = _card(beliefs, released, opened) | surprises.card(spreads=beliefs.dispersions())
         return Release(released, tuple(measurements), curator.events, card=card)
@@ -226,7 +227,10 @@ class Aperture(Mechanism):
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
     ) -> tuple[Beliefs, GraphicalModel]:
         """A prior, and what the answers to single attributes say of it."""
-        beliefs = Beliefs(prior, total, least_doubt=self.least_doubt)
+        # What stands beside the model is tried later, against the same answers.
+        beliefs = Beliefs(
+            replace(prior, others=(), grain=None, grain_share=0.0), total, least_doubt=self.least_doubt
+        )
         start = GraphicalModel(domain, total, prior.model.potentials)
         return beliefs, beliefs.add_all(measurements, start, beliefs.estimate)
 

@@ -59,11 +59,11 @@ def measured_beyond(
         # One that was measured before is kept already, so a repeat is always allowed.
         most_cells = cells / (batch or -(-left // _BATCHES))
         allowed = [c for c in candidates if c in beliefs.held or size(c) <= most_cells]
-        forecast = Forecast.of(
+        planned = Forecast.of(
             beliefs, particles, allowed, weights,
             remaining=curator.remaining, select_share=select_share, unit=unit,
-        )  # fmt: skip
-        left = min(forecast.rounds(left), len(allowed))
+        ).rounds(left)  # fmt: skip
+        left = min(planned, len(allowed))
         batch = min(batch or -(-left // _BATCHES), left)
         select_cost, measure_cost = (curator.remaining / left).split(select_share)
         # SELECT a batch of marginals.

@@ -221,7 +221,7 @@ def test_weights_at_rest_stay_where_they_are_and_go_on_from_there():
     records.follow([measured(A, ANSWERS[A]), measured(("b",), ANSWERS["b",])], about)
     for _ in range(200):
         records.settle(about, passes=1)
-    fitted = records.support
+    fitted = records.support.with_total(N)
 
     anew = Reweighting(fitted, N)
     anew.rest(about)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidelight.data.counting import MarginalCounter
+from sidelight.data.distinct import distinct_records
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import Codes, Counts, require_countable, smallest_dtype
 
@@ -43,13 +44,7 @@ class NumpyEngine:
         return codes
 
     def distinct(self) -> tuple[Codes, Counts]:
-        codes = self.codes()
-        order = np.lexsort(codes.T[::-1]) if len(self.domain) else np.arange(self.records)
-        codes = np.ascontiguousarray(codes[order])
-        is_first = np.ones(len(codes), dtype=bool)
-        is_first[1:] = (codes[1:] != codes[:-1]).any(axis=1)
-        starts = np.flatnonzero(is_first)
-        return codes[starts], np.diff(np.append(starts, len(codes))).astype(np.int64)
+        return distinct_records(self.domain.shape, self._columns, records=self.records)
 
     def _column(self, place: int) -> npt.NDArray[np.integer]:
         column = self._columns[place]
