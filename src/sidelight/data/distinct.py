@@ -24,7 +24,8 @@ def distinct_records(
     [[0, 0], [2, 1]]
     """
     parts = _parts(shape)
-    words = _sorted([_packed([shape[k] for k in part], [columns[k] for k in part], records) for part in parts])
+    packed = [_packed([shape[k] for k in part], [columns[k] for k in part], records) for part in parts]
+    words = _sorted(packed)
     is_first = np.zeros(records, dtype=np.bool_)
     is_first[:1] = True
     for word in words:
@@ -65,5 +66,5 @@ def _sorted(words: list[Word]) -> list[Word]:
     if len(words) == 1:
         words[0].sort()
         return words
-    order = np.lexsort(words[::-1]) if words else []
+    order = np.lexsort(words[::-1]) if words else np.empty(0, dtype=np.intp)
     return [word[order] for word in words]

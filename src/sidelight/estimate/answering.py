@@ -60,7 +60,7 @@ class Answers:
     def __init__(self, tree: JunctionTree, beliefs: Sequence[Array]) -> None:
         self._place = {attr: place for place, attr in enumerate(tree.domain.attrs)}
         self._sizes = tree.domain.shape
-        self._routes = Routes(tree)
+        self._routes = Routes.of(tree)
         self._beliefs = [
             Named(tuple(self._place[attr] for attr in inner_order(tree.domain, clique)), belief)
             for clique, belief in zip(tree.cliques, beliefs, strict=True)

@@ -9,9 +9,9 @@ forest is a tree like any other.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.domain import Attrs, Combination, Domain
 from sidelight.errors import TooLargeError
 from sidelight.estimate.cliques import BYTES_PER_CELL, interaction_graph, smallest_triangulation
 
@@ -35,11 +35,7 @@ class JunctionTree:
     @classmethod
     def of(cls, domain: Domain, attribute_sets: Iterable[Iterable[str]]) -> "JunctionTree":
         """The tree in which each of these sets, and each attribute, lies inside a clique."""
-        members, _ = smallest_triangulation(interaction_graph(domain, attribute_sets), domain.shape)
-        lines = sorted(tuple(int(i) for i in line.nonzero()[0]) for line in members) or [()]
-        cliques = tuple(tuple(domain.attrs[i] for i in line) for line in lines)
-        parents, order = _spanning_tree(domain, cliques)
-        return cls(domain, cliques, parents, order)
+        return _tree(domain, domain.impossible, frozenset(frozenset(attrs) for attrs in attribute_sets))
 
     @cached_property
     def cells(self) -> int:
@@ -89,6 +85,19 @@ class JunctionTree:
                 f"{' × '.join(largest)} with {self.domain.size(largest):,} cells. "
                 f"Measure smaller marginals, or raise the size limit."
             )
+
+
+@lru_cache(maxsize=8)
+def _tree(domain: Domain, _key: tuple[Combination, ...], sets: frozenset[frozenset[str]]) -> JunctionTree:
+    """A model, its fit and the next round's model mostly have one tree.
+
+    What is impossible has a part in it too; and domains are equal without it.
+    """
+    members, _ = smallest_triangulation(interaction_graph(domain, sets), domain.shape)
+    lines = sorted(tuple(int(i) for i in line.nonzero()[0]) for line in members) or [()]
+    cliques = tuple(tuple(domain.attrs[i] for i in line) for line in lines)
+    parents, order = _spanning_tree(domain, cliques)
+    return JunctionTree(domain, cliques, parents, order)
 
 
 def _spanning_tree(domain: Domain, cliques: tuple[Attrs, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -63,6 +63,11 @@ class Prior:
         """The attributes of the private table."""
         return self.model.domain
 
+    @property
+    def alone(self) -> "Prior":
+        """The same without what stands beside the model."""
+        return replace(self, others=(), grain=None, grain_share=0.0)
+
     def under(self, domain: Domain) -> "Prior":
         """The same for a schema that may declare more impossible: without the records that cannot be."""
         if self.grain is None:

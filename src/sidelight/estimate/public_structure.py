@@ -50,7 +50,8 @@ def structure(
     left = most_marginals
     while left > 0:
         oracle = SizeOracle(domain, chosen)
-        hopeful = [attrs for attrs in gains if gains[attrs] > 0 and not _inside(attrs, chosen)]
+        held = [set(attrs) for attrs in chosen if len(attrs) > 1]
+        hopeful = [c for c in gains if gains[c] > 0 and not any(other.issuperset(c) for other in held)]
         for kept in shares.values():
             kept.keep(hopeful)  # what once had nothing to gain is not looked at again
         sizes = dict(zip(hopeful, oracle.cells_with_each(hopeful), strict=True))
@@ -98,7 +99,3 @@ def _apart(
         if is_apart and SizeOracle(domain, [*chosen, *added]).cells_with(attrs) <= most_cells:
             added.append(attrs)
     return added
-
-
-def _inside(attrs: Attrs, chosen: Sequence[Attrs]) -> bool:
-    return any(set(attrs) <= set(other) for other in chosen)

@@ -10,6 +10,7 @@ Sets of attributes are whole numbers here: attribute i of the domain is bit i.
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import permutations
 from typing import NamedTuple
 
@@ -60,6 +61,12 @@ class Routes:
         self._shortcuts: dict[Branch, tuple[Branch, ...]] = {}
         self._centres: dict[int, int] = {}
         self._plans: dict[tuple[int, int, int], Plan] = {}
+
+    @staticmethod
+    @lru_cache(maxsize=2)
+    def of(tree: JunctionTree) -> "Routes":
+        """The plans for this tree, with all that were made for models of the same tree."""
+        return Routes(tree)
 
     def mask(self, attrs: Iterable[str]) -> int:
         """These attributes as one number."""

@@ -24,6 +24,9 @@ from sidelight.estimate.projections import Projections
 from sidelight.generate.exchange import closest_counts
 from sidelight.queries.query import Cell, Query
 
+Cells = NDArray[np.int32]
+"""No machine holds a marginal of 2³¹ cells."""
+
 _ROUNDS_BETWEEN_RECOUNTS = 100
 """Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
 _AT_ONCE = 1 << 15
@@ -115,42 +118,31 @@ class Support:
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
         """Many marginals, one at a time, each with its place among those asked for."""
-        cells = np.empty(len(self.records), dtype=np.int64)
-        begun: tuple[Attrs, NDArray[np.integer]] | None = None
+        begun: tuple[Attrs, Cells] | None = None
         for place, attrs in enumerate(wanted):
-            if attrs:
-                # Those asked for in order share all but the last of their attributes with the one before.
-                first = attrs[:-1]
-                if begun is None or first != begun[0]:
-                    begun = None
-                    self._fill(cells, first)
-                    begun = first, cells.astype(np.min_scalar_type(self.domain.size(first)))
-                self._extend(cells, begun[1], attrs[-1])
-            else:
-                cells[:] = 0
-            yield place, self._tallied(attrs, cells)
+            # Those asked for in order share all but the last of their attributes with the one before.
+            if begun is None or attrs[:-1] != begun[0]:
+                begun = attrs[:-1], self.cells(attrs[:-1])
+            yield place, self._tallied(attrs, self._with(begun[1], attrs[-1:]))
 
     def count(self, attrs: Attrs) -> Array:
         return self._tallied(attrs, self.cells(attrs))
 
-    def cells(self, attrs: Attrs) -> NDArray[np.int64]:
+    def cells(self, attrs: Attrs) -> Cells:
         """In which cell of a marginal each record is."""
-        cells = np.empty(len(self.records), dtype=np.int64)
-        self._fill(cells, attrs)
+        if not attrs:
+            return np.zeros(len(self.records), dtype=np.int32)
+        (first,) = self.domain.index(attrs[:1])
+        return self._with(self.records[:, first].astype(np.int32), attrs[1:])
+
+    def _with(self, cells: Cells, attrs: Attrs) -> Cells:
+        """In which cells they are with these attributes more."""
+        for position in self.domain.index(attrs):
+            cells = cells * np.int32(self.domain.shape[position])
+            cells += self.records[:, position]
         return cells
 
-    def _fill(self, cells: NDArray[np.int64], attrs: Attrs) -> None:
-        cells[:] = self.records[:, self.domain.index(attrs[:1])[0]] if attrs else 0
-        for attr in attrs[1:]:
-            self._extend(cells, cells, attr)
-
-    def _extend(self, cells: NDArray[np.int64], begun: NDArray[np.integer], attr: str) -> None:
-        """In which cells they are with one attribute more."""
-        (position,) = self.domain.index([attr])
-        np.multiply(begun, self.domain.shape[position], out=cells, dtype=np.int64, casting="unsafe")
-        cells += self.records[:, position]
-
-    def _tallied(self, attrs: Attrs, cells: NDArray[np.int64]) -> Array:
+    def _tallied(self, attrs: Attrs, cells: Cells) -> Array:
         counts: NDArray[Any] = np.bincount(cells, self.weights, self.domain.size(attrs))
         return counts.reshape(self.domain.project(attrs).shape)
 
@@ -181,7 +173,7 @@ def _code_type(domain: Domain) -> np.dtype[Any]:
     return np.min_scalar_type(max(domain.shape, default=1) - 1)
 
 
-def tilt(weights: Array, cells: NDArray[np.int64], ratio: Array) -> None:
+def tilt(weights: Array, cells: Cells, ratio: Array) -> None:
     """Multiply the weight of each record, in its place, by the ratio of the cell that it is in."""
     for start in range(0, len(cells), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)

@@ -20,7 +20,7 @@ the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -201,7 +201,7 @@ class Aperture(Mechanism):
             blend = mixture if mixture.share else model
             opened["records_share"] = mixture.share
             del mixture
-        del prior  # what stands beside the model is in the blend, or not wanted
+        prior = prior.alone  # what stood beside it is in the blend, or not wanted
         released: GraphicalModel | Blend | Support = blend
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
@@ -227,10 +227,7 @@ class Aperture(Mechanism):
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
     ) -> tuple[Beliefs, GraphicalModel]:
         """A prior, and what the answers to single attributes say of it."""
-        # What stands beside the model is tried later, against the same answers.
-        beliefs = Beliefs(
-            replace(prior, others=(), grain=None, grain_share=0.0), total, least_doubt=self.least_doubt
-        )
+        beliefs = Beliefs(prior.alone, total, least_doubt=self.least_doubt)
         start = GraphicalModel(domain, total, prior.model.potentials)
         return beliefs, beliefs.add_all(measurements, start, beliefs.estimate)
 

@@ -167,7 +167,7 @@ class _Proxies(Mapping[Attrs, NDArray[np.float64]]):
         self._scale = total / public.records
 
     def __getitem__(self, tau: Attrs) -> NDArray[np.float64]:
-        return self._scale * self._counts[tau].wide().reshape(-1)
+        return self._scale * self._counts[tau].wide().reshape(-1).astype(np.float64)
 
     def __iter__(self) -> Iterator[Attrs]:
         return iter(self._counts)
