@@ -7,10 +7,13 @@ Writes ``benchmarks/results/growth.csv``, line by line, and three plots ``growth
 private split (resampled for other numbers of records), the public sample pub025, ε = 1, all 3-way
 marginals. Every cell runs in a process of its own with one thread; seconds are processor seconds of the
 run alone. ``peak_mb`` is the most resident memory above what the process held before the run, with the
-data and the libraries in it; ``workload_mb`` is what the exact answers to all candidates take at 64 bits.
+data and the libraries in it: a tiny run comes first, which loads what is loaded on first use, and what was
+freed before the run is given back; ``workload_mb`` is what exact answers to all candidates take at 64 bits.
 """
 
 import argparse
+import ctypes
+import gc
 import json
 import os
 import subprocess
@@ -25,13 +28,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "utility"))
 
 import numpy as np
-import scipy.optimize  # noqa: F401  # runs load it on first use; libraries are no part of what a run takes
 from jam_grid import DELTA
 from pairs import load
 
 from experiment import RESULTS, curator_of
 from plot import line_plot
 from resumable import read, run_cells
+from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.model import Model
@@ -94,6 +97,7 @@ def one(mechanism: str, records: int, attributes: int, limit_mb: float) -> dict[
     workload = Workload.marginals(private.domain, degree=3)
     recipe = MECHANISMS[mechanism](max_model_mb=limit_mb, oversized="skip")  # type: ignore[call-arg]
     curator = curator_of(private, Budget(epsilon=EPSILON, delta=DELTA).rho(), seed=0)
+    warm_up(recipe)
     before = resident()
     began = time.process_time()
     release = recipe.run(curator, workload, public=None if recipe.public_data == "unused" else public)
@@ -111,6 +115,20 @@ def one(mechanism: str, records: int, attributes: int, limit_mb: float) -> dict[
         "peak_mb": above,
         "workload_mb": 8 * sum(private.domain.size(attrs) for attrs in closure) / 2**20,
     }
+
+
+def warm_up(recipe: Mechanism) -> None:
+    """A run on a toy, and two large matrices: libraries load, and reserve what they work in, on first use."""
+    domain = Domain.of({"a": 2, "b": 3, "c": 2, "d": 3})
+    toy = Table.of_codes(domain, np.random.default_rng(0).integers(0, 2, (300, 4)))
+    curator = curator_of(toy, Budget(epsilon=EPSILON, delta=DELTA).rho(), seed=0)
+    public = None if recipe.public_data == "unused" else toy
+    recipe.run(curator, Workload.marginals(domain, degree=3), public=public)
+    matrix = np.ones((1000, 1000))
+    _ = matrix @ matrix, matrix @ matrix[0]
+    del matrix, _
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 def _bytes(model: Model) -> int:

@@ -45,15 +45,16 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequ
     array([2., 2., 2., 2.])
     """
     domain, total = model.domain, model.total
+    model = thinned(model, room=room, seed=seed)
     codes: NDArray[Any]
     if domain.size(domain.attrs) <= room:
         codes = np.indices(domain.shape).reshape(len(domain), -1).T
         weights = model.count(domain.attrs).reshape(-1)
         codes, weights = codes[weights > 0], weights[weights > 0]
     elif isinstance(model, Blend):
-        own = _thinned(model.records, max(1, round(room * model.share)), seed=seed)
-        drawn = drawn_from(model.model, room=max(1, room - len(own.records)), seed=seed, like=like)
-        return Support.mixed([(drawn, 1 - model.share), (own, model.share)], total=total)
+        rest = max(1, room - len(model.records.records))
+        drawn = drawn_from(model.model, room=rest, seed=seed, like=like)
+        return Support.mixed([(drawn, 1 - model.share), (model.records, model.share)], total=total)
     else:
         drawn = drawn_from(model, room=room, seed=seed, like=like)
         codes, weights = drawn.records, drawn.weights
@@ -76,15 +77,23 @@ def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Att
     return found
 
 
-def _thinned(records: Support, room: int, *, seed: int) -> Support:
-    """So many of these records at most, each as often as its weight says: no room for what hardly counts."""
-    if len(records.records) <= room:
-        return records
-    counts = round_to(records.weights, room, np.random.default_rng(seed))
+def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> GraphicalModel | Blend:
+    """The same with no more records than their share of the room: what hardly counts has none.
+
+    Each is kept as often as its weight says. A domain that has room as a whole is left as it is.
+    """
+    if not isinstance(model, Blend) or model.domain.size(model.domain.attrs) <= room:
+        return model
+    records, most = model.records, max(1, round(room * model.share))
+    if len(records.records) <= most:
+        return model
+    model.model.forget()  # its tables are summed anew when there is room for them again
+    counts = round_to(records.weights, most, np.random.default_rng(seed))
     kept = counts > 0
-    return Support(
-        records.domain, records.records[kept], counts[kept].astype(np.float64), records.total
-    ).with_total(records.total)
+    weights = counts[kept] * (records.total / most)
+    return Blend(
+        model.model, Support(records.domain, records.records[kept], weights, records.total), model.share
+    )
 
 
 def _rake(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> None:

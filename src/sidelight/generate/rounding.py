@@ -16,17 +16,22 @@ def round_to(weights: NDArray[Any], total: int, rng: np.random.Generator) -> NDA
     array([2, 2, 4])
     """
     shares = np.asarray(weights, dtype=np.float64)
+    counts = np.zeros(shares.size, dtype=np.int64)
     order = rng.permutation(shares.size)
-    ends = np.cumsum(shares[order])
-    if total == 0 or ends.size == 0:
-        return np.zeros(shares.size, dtype=np.int64)
+    if total == 0 or shares.size == 0:
+        return counts
+    # In their place, as far as can be: there may be as many as a model has records.
+    ends = shares[order]
+    np.cumsum(ends, out=ends)
     # The last end is the total itself, so the counts always sum to it; and a cell of share 0 stays empty.
     is_end = ends == ends[-1]
     ends *= total / ends[-1]
     ends[is_end] = total
-    cuts = np.ceil(ends - rng.random()).astype(np.int64)
-    cuts = np.clip(np.maximum.accumulate(cuts), 0, total)
-    cuts[-1] = total
-    counts = np.empty(shares.size, dtype=np.int64)
-    counts[order] = np.diff(cuts, prepend=0)
+    ends -= rng.random()
+    np.ceil(ends, out=ends)
+    np.maximum.accumulate(ends, out=ends)
+    np.clip(ends, 0, total, out=ends)
+    ends[-1] = total
+    counts[order[0]] = ends[0]
+    counts[order[1:]] = np.diff(ends)
     return counts

@@ -35,7 +35,7 @@ from sidelight.estimate.beliefs import Beliefs
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.cliques import BYTES_PER_CELL
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.particles import particles, room_for
+from sidelight.estimate.particles import particles, room_for, thinned
 from sidelight.estimate.public_model import Prior, PublicModel, narrowed
 from sidelight.estimate.public_source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.estimate.public_trust import trusted
@@ -205,12 +205,11 @@ class Aperture(Mechanism):
         released: GraphicalModel | Blend | Support = blend
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
-            drawn = particles(
-                blend, room=room_for(domain, self.max_model_mb), seed=self.seed,
-                like=whole,
-            )  # fmt: skip
-            followed = Reweighting(drawn, n)
-            del blend, released, model, drawn  # there is no room for these beside the particles
+            # Everything is dropped as soon as can be: there is room for little beside the particles.
+            room = room_for(domain, self.max_model_mb)
+            blend = released = thinned(blend, room=room, seed=self.seed)
+            followed = Reweighting(particles(blend, room=room, seed=self.seed, like=whole), n)
+            del blend, released, model
             found = measured_beyond(
                 curator, followed, beliefs, surprises, scaled,
                 candidates=self._small(domain, weights), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,

@@ -68,6 +68,8 @@ def chosen_blend(
         log_odds=log_odds,
     )  # fmt: skip
     _, *shares = mixtures[curator.choose([Marginal(c) for c in asked], error, cost)]
+    del error
+    model.forget()
     taken = [(part, share) for part, share in zip(beside, shares, strict=True) if share]
     if not taken:
         return Blend(model, beside[0], 0.0)
