@@ -60,7 +60,7 @@ class Answers:
     def __init__(self, tree: JunctionTree, beliefs: Sequence[Array]) -> None:
         self._place = {attr: place for place, attr in enumerate(tree.domain.attrs)}
         self._sizes = tree.domain.shape
-        self._routes = Routes.of(tree)
+        self.routes = Routes.of(tree)
         self._beliefs = [
             Named(tuple(self._place[attr] for attr in inner_order(tree.domain, clique)), belief)
             for clique, belief in zip(tree.cliques, beliefs, strict=True)
@@ -75,22 +75,9 @@ class Answers:
 
     def marginal(self, attrs: Attrs) -> Array:
         """P on these attributes, axes in the order asked."""
-        wanted = self._routes.mask(attrs)
-        axes, values = self._gather(self._routes.centre(wanted), wanted)
+        wanted = self.routes.mask(attrs)
+        axes, values = self._gather(self.routes.centre(wanted), wanted)
         return np.transpose(values, [axes.index(self._place[attr]) for attr in attrs])
-
-    def place(self, attrs: Attrs) -> tuple[Any, ...]:
-        """Where the answer is put together; questions with near places share the most work."""
-        wanted = self._routes.mask(attrs)
-        centre = self._routes.centre(wanted)
-        # Those that need the same large message stand together: it is made once, even where little is kept.
-        messages = sorted(
-            (
-                (-self._routes.size(self._routes.separator(branch) | branch.about), branch)
-                for branch, _ in self._routes.plan(centre, wanted).steps
-            )
-        )
-        return centre, messages, -len(attrs), attrs
 
     def forget(self) -> None:
         """Drop what was kept for later questions; the beliefs stay."""
@@ -101,7 +88,7 @@ class Answers:
 
     def _sum(self, clique: int, wanted: int) -> Named:
         """The clique's own marginal, from the smallest sum that still holds it."""
-        if wanted == self._routes.cliques[clique]:
+        if wanted == self.routes.cliques[clique]:
             return self._beliefs[clique]
         sums = self._summed[clique]
         if wanted in sums:
@@ -115,7 +102,7 @@ class Answers:
 
     def _message(self, branch: Branch, at: At = ()) -> Named:
         """M(about | separator), from the far clique of the branch to the near one."""
-        separator = self._routes.separator(branch)
+        separator = self.routes.separator(branch)
         here = tuple((axis, value) for axis, value in at if separator >> axis & 1)
         if branch in self._kept:
             return _slice(self._recall(branch), here)
@@ -125,28 +112,28 @@ class Answers:
         given, below = _slice(self._sum(branch.near, separator), here)
         upside = np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
         # A table that was put together here is nobody else's, and can be divided in its place.
-        is_own = branch.about & ~self._routes.cliques[branch.far]
+        is_own = branch.about & ~self.routes.cliques[branch.far]
         conditional = np.multiply(joint, _spread(upside, given, axes), out=joint if is_own else None)
         return Named(axes, conditional) if here else self._keep(branch, Named(axes, conditional))
 
     def _is_large(self, branch: Branch) -> bool:
         """Whether a message, which is not at hand, would take more memory than it is worth."""
-        whole = self._routes.separator(branch) | branch.about
-        return branch not in self._kept and self._routes.size(whole) > self._most_message
+        whole = self.routes.separator(branch) | branch.about
+        return branch not in self._kept and self.routes.size(whole) > self._most_message
 
     def _gather(self, centre: int, wanted: int, *, without: int = -1, at: At = ()) -> Named:
         """Σ P_centre Π M over all that is not wanted, at single values of some attributes."""
-        plan = self._routes.plan(centre, wanted, without=without)
+        plan = self.routes.plan(centre, wanted, without=without)
         table = _slice(self._sum(centre, plan.shared), at)
         done: tuple[Branch, ...] = ()
         for number, (branch, keep) in enumerate(plan.steps):
             after = (plan.shared | sum(b.about for b in done) | branch.about) & keep
-            is_large = max(table.values.size, self._routes.size(after)) > self._piece
+            is_large = max(table.values.size, self.routes.size(after)) > self._piece
             if is_large or number == len(plan.steps) - 1 or self._is_large(branch):
                 # What is left of the chain, in one go: nothing on the way is worth its memory.
                 return self._finish(table, plan.steps[number:], at)
             done = (*done, branch)
-            key = (centre, done, keep & self._routes.cliques[centre])
+            key = (centre, done, keep & self.routes.cliques[centre])
             if key in self._kept:
                 table = _slice(self._recall(key), at)
             else:
@@ -157,7 +144,7 @@ class Answers:
     def _finish(self, table: Named, steps: Sequence[tuple[Branch, int]], at: At) -> Named:
         """Σ table · Π M for the rest of a plan; slice by slice where a message is too large to be made."""
         keeps = [keep for _, keep in steps]
-        large = [self._routes.separator(branch) for branch, _ in steps if self._is_large(branch)]
+        large = [self.routes.separator(branch) for branch, _ in steps if self._is_large(branch)]
         # Slices of slices would make what lies beyond again and again.
         sizes = {} if at else dict(zip(table.axes, table.values.shape, strict=True))
         given = [axis for axis in sizes if sizes[axis] > 1 and any(s >> axis & 1 for s in large)]
@@ -324,7 +311,7 @@ def marginals_of(answers: Answers, wanted: Sequence[Attrs], *, total: float) -> 
     way is dropped at the end.
     """
     try:
-        for index in sorted(range(len(wanted)), key=lambda i: answers.place(wanted[i])):
+        for index in sorted(range(len(wanted)), key=lambda i: answers.routes.place(wanted[i])):
             yield index, np.asarray(total * answers.marginal(wanted[index]))
     finally:
         answers.forget()

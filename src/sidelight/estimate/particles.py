@@ -90,7 +90,7 @@ def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> Graphical
     model.model.forget()  # its tables are summed anew when there is room for them again
     counts = round_to(records.weights, most, np.random.default_rng(seed))
     kept = counts > 0
-    weights = counts[kept] * (records.total / most)
+    weights = counts[kept].astype(np.float64) * (records.total / most)
     return Blend(
         model.model, Support(records.domain, records.records[kept], weights, records.total), model.share
     )

@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from sidelight.data.domain import Attrs
 from sidelight.estimate.junction_tree import JunctionTree
 
 _PRODUCT = 0.25
@@ -61,6 +62,7 @@ class Routes:
         self._shortcuts: dict[Branch, tuple[Branch, ...]] = {}
         self._centres: dict[int, int] = {}
         self._plans: dict[tuple[int, int, int], Plan] = {}
+        self._places: dict[Attrs, tuple[Any, ...]] = {}
 
     @staticmethod
     @lru_cache(maxsize=2)
@@ -94,6 +96,19 @@ class Routes:
             return min(holding, key=lambda place: self.size(self.cliques[place]))
         between = filter(lambda place: self._is_between(place, wanted), range(len(self.cliques)))
         return min(between, key=lambda place: self._crowd(place, wanted))
+
+    def place(self, attrs: Attrs) -> tuple[Any, ...]:
+        """Where an answer is put together; questions with near places share the most work."""
+        if attrs not in self._places:
+            wanted = self.mask(attrs)
+            centre = self.centre(wanted)
+            # Those that need the same large message stand together: it is made once.
+            messages = sorted(
+                (-self.size(self.separator(branch) | branch.about), branch)
+                for branch, _ in self.plan(centre, wanted).steps
+            )
+            self._places[attrs] = centre, messages, -len(attrs), attrs
+        return self._places[attrs]
 
     def plan(self, clique: int, wanted: int, *, without: int = -1) -> Plan:
         """What brings these attributes together here; the way to one neighbour may be barred."""
