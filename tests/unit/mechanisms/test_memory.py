@@ -56,9 +56,7 @@ def test_a_run_stays_within_four_times_the_limit(mechanism):
     curator = Curator(private, allotment=BUDGET.rho(), unit=unit, ledger=ledger, noise=SeededNoise(1))
 
     _, peak = traced(
-        lambda: mechanism.run(
-            curator, WORKLOAD, public=None if mechanism.public_data == "unused" else public
-        )
+        lambda: mechanism.run(curator, WORKLOAD, public=None if mechanism.public_data == "unused" else public)
     )
 
     assert peak < 4 * mechanism.max_model_mb * 2**20
