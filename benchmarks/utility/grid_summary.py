@@ -2,6 +2,8 @@
 
     python benchmarks/utility/grid_summary.py             JAM's eight pairs: the grid of 48 cells
     python benchmarks/utility/grid_summary.py --others    pairs that are not JAM's
+    python benchmarks/utility/grid_summary.py --seeds 2   APERTURE's by this seed alone
+    python benchmarks/utility/grid_summary.py --alone     APERTURE without public data, beside AIM
 
 Prints one line for each private/public pair and ε: mean errors over seeds, and the ratio of APERTURE's to
 the best rival's. Rivals are AIM and JAM under APERTURE's size limit (and at 80 MB, where that was run),
@@ -34,9 +36,20 @@ Found = tuple[float, float, int]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--others", action="store_true", help="the pairs that are not JAM's")
-    others = parser.parse_args().others
+    parser.add_argument("--seeds", nargs="+", help="count these of APERTURE's seeds alone")
+    parser.add_argument("--alone", action="store_true", help="without public data, beside AIM")
+    asked = parser.parse_args()
+    others = asked.others
     grid = read(RESULTS / "jam_grid.csv")
-    ours = [line for line in read(RESULTS / "aperture_cells.csv") if line["public"] == "all"]
+    ours = [
+        line
+        for line in read(RESULTS / "aperture_cells.csv")
+        if line["public"] == ("none" if asked.alone else "all")
+        and (not asked.seeds or line["seed"] in asked.seeds)
+    ]
+    if asked.alone:
+        _print_alone(grid, ours)
+        return
     lines: list[dict[str, str]] = []
     ratios: list[float] = []
     for data in OTHERS if others else JAM:
@@ -52,13 +65,11 @@ def main() -> None:
                 line |= {"best rival": best, "ratio": f"{ratios[-1]:.2f}"}
                 line["above the bar"] = _verdict(aperture, rivals[best])
             lines.append(line)
-        if not others:
+        if not others and not asked.seeds:
             _draw(data, found)
     _print(lines)
     if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"\n{len(ratios)} cells; geometric mean of the ratios {mean:.3f}, largest {max(ratios):.3f}")
-        print(f"{sum(ratio > BAR for ratio in ratios)} above {BAR}")
+        _sum_up(ratios)
 
 
 OURS = ("APERTURE", "sampled")
@@ -103,6 +114,27 @@ def _verdict(ours: Found, rival: Found) -> str:
     if excess <= 0:
         return ""
     return "within 2 s.e." if excess <= 2 * math.hypot(ours[1], BAR * rival[1]) else "yes"
+
+
+def _print_alone(grid: list[dict[str, str]], ours: list[dict[str, str]]) -> None:
+    print("| data | ε | AIM | APERTURE | ratio |\n|---|---|---|---|---|")
+    ratios = []
+    for data in dict.fromkeys(line["data"] for line in ours):
+        for epsilon in EPSILONS:
+            where = {"epsilon": epsilon, "limit_mb": LIMIT}
+            aim = _of(grid, "error", data=private_name(data), mechanism="aim", **where)
+            aperture = _of(ours, "error", data=data, **where)
+            if aim is not None and aperture is not None:
+                ratios.append(aperture[0] / aim[0])
+                shown = f"{_shown(aim)} | {_shown(aperture)} | {ratios[-1]:.2f}"
+                print(f"| {private_name(data)} | {epsilon:g} | {shown} |")
+    _sum_up(ratios)
+
+
+def _sum_up(ratios: list[float]) -> None:
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"\n{len(ratios)} cells; geometric mean of the ratios {mean:.3f}, largest {max(ratios):.3f}")
+    print(f"{sum(ratio > BAR for ratio in ratios)} above {BAR}")
 
 
 def _draw(data: str, found: Mapping[float, Mapping[str, Found | None]]) -> None:

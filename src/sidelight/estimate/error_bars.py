@@ -10,10 +10,11 @@ and a fit that follows the answers is off by that noise, and by as much as it do
 
 A fit that weighs a prior against the answers is off by less noise, for some model (see spread.py):
 
-    noise w²σ²,    model (1 − w)² s′v,     w = s v / (s v + σ²),     s′ = max(s, s₀)
+    noise w²σ²,    model (1 − w)² s′v + m v,     w = s v / (s v + σ²),     s′ = max(s, s₀)
 
 where s₀ is what is known beside the fit's own s: for one attribute the sampling error of the public records,
-which no prior on a single attribute escapes; for several the level of all that was measured, see below.
+which no prior on a single attribute escapes; for several the level of all that was measured, see below. Such
+a fit is (1 − w)² (σ² + s′v) from the answers on purpose; what it is further off counts as m, as above.
 
 Where nothing measured the attributes together, there is the model alone, and s is the level that the
 measurements found (see surprise.py): model s v. Noise reaches such counts through each single attribute: an
@@ -41,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from sidelight.data.domain import Attrs
 from sidelight.errors import ReleaseError
 from sidelight.estimate.model import Model
-from sidelight.estimate.surprise import Trial, pairs, pairs_of, variance_at_one
+from sidelight.estimate.surprise import pairs, pairs_of, variance_at_one
 from sidelight.measure.combine import noise_stddev
 from sidelight.measure.measurement import Measurement
 from sidelight.queries.query import Marginal
@@ -182,14 +183,16 @@ class ModelErrors:
         if not self._told:
             return ErrorBars(counts, noise, None, total, "private")
         if not self._spreads:
-            off = self._misfit(attrs, counts, at_one, stddev)
+            off = self._misfit(attrs, counts, at_one, stddev, meant=noise)
             return ErrorBars(counts, noise, off * at_one, total, "private")
         finest = max(self._holding(attrs), key=lambda made: made.precision / domain.size(made.query.attrs))
         s, sampling = self._spreads[frozenset(finest.query.attrs)]
         least = sampling if len(finest.query.attrs) == 1 else self._levels.get("unmet", s)
         weight = s * at_one / (s * at_one + noise)
         model = (1 - weight) ** 2 * max(s, least) * at_one
-        return ErrorBars(counts, weight**2 * noise, model, total, "both")
+        # Weighted records, in the end, cannot follow all that many precise answers say.
+        off = self._misfit(attrs, counts, at_one, stddev, meant=(1 - weight) ** 2 * noise + model)
+        return ErrorBars(counts, weight**2 * noise, model + off * at_one, total, "both")
 
     def _level(self, attrs: Attrs) -> float | None:
         """S of marginals like this one, or of the rest, which is larger, where no such one was tried."""
@@ -214,8 +217,8 @@ class ModelErrors:
         """The measured marginals that hold all these attributes."""
         return [made for made in self._measured if set(attrs) <= set(made.query.attrs)]
 
-    def _misfit(self, attrs: Attrs, counts: Array, at_one: Array, stddev: float) -> float:
-        """How far beyond their noise these counts are off from the noisy answers to them, as an s."""
+    def _misfit(self, attrs: Attrs, counts: Array, at_one: Array, stddev: float, *, meant: Array) -> float:
+        """How far these counts are off from the noisy answers to them, beyond what is meant, as an s."""
         domain = self._model.domain
         answered = np.zeros(counts.shape)
         for made in self._holding(attrs):
@@ -224,8 +227,10 @@ class ModelErrors:
             answered += (
                 summed * stddev**2 * _summed(made.answer.reshape(domain.project(held).shape), held, attrs)
             )
-        trial = Trial.of((answered - counts).reshape(-1), at_one.reshape(-1), stddev)
-        return max(0.0, trial.squares - trial.noise) / trial.spread if trial.spread > 0 else 0.0
+        told = at_one / (at_one + stddev**2)  # hardly anything, of cells that noise swamps
+        spread = float((told * at_one).sum())
+        beyond = float((told * ((answered - counts) ** 2 - meant)).sum())
+        return max(0.0, beyond) / spread if spread > 0 else 0.0
 
 
 def _summed(counts: Array, held: Attrs, attrs: Attrs) -> Array:

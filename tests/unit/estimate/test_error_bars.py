@@ -89,6 +89,27 @@ def test_with_a_prior_both_parts_make_the_variance_of_the_posterior():
     assert (found.model_error > 0).all()
 
 
+def test_with_a_prior_too_what_a_fit_does_not_follow_counts():
+    """It follows the answer all the way, or so its s says; but it is off from it by ten standard deviations."""
+    told = prior_of("ab", 1e9)
+    close, off = (bars("ab", measured("ab", 5.0, off=off), told=told) for off in (5.0, 50.0))
+
+    assert close.noise_error == pytest.approx(off.noise_error, abs=1e-3)
+    assert np.sqrt((close.model_error**2).mean()) == pytest.approx(5.0, rel=0.1)
+    assert np.sqrt((off.model_error**2).mean()) == pytest.approx(50.0, rel=0.1)
+
+
+def test_a_prior_explains_what_it_holds_back():
+    """A fit that trusts its prior is meant to be off from the answer by noise, and by the prior's error."""
+    told = prior_of("ab", 1e-9, level=4.0)
+
+    near, far = (bars("ab", measured("ab", 5.0, off=off), told=told) for off in (5.0, 500.0))
+
+    believed = 4.0 * variance_at_one(near.estimate, total=N, cells=6)
+    assert near.model_error**2 == pytest.approx(believed)
+    assert (far.model_error**2 > 2 * believed).all()
+
+
 def test_a_prior_that_the_fit_trusted_too_much_is_not_believed_to_be_that_good():
     """The fit took the prior as exact; it errs as others did, or at least as its records' sampling does."""
     pair = bars("ab", measured("ab", 5.0), told=prior_of("ab", 1e-9, level=4.0, sampling=100.0))
