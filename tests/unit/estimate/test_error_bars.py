@@ -90,7 +90,7 @@ def test_with_a_prior_both_parts_make_the_variance_of_the_posterior():
 
 
 def test_with_a_prior_too_what_a_fit_does_not_follow_counts():
-    """It follows the answer all the way, or so its s says; but it is off from it by ten standard deviations."""
+    """It follows the answer all the way, or so its s says; but it is ten standard deviations off."""
     told = prior_of("ab", 1e9)
     close, off = (bars("ab", measured("ab", 5.0, off=off), told=told) for off in (5.0, 50.0))
 

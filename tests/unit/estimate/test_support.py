@@ -216,3 +216,11 @@ def test_marginals_one_at_a_time_are_those_asked_for():
     assert [place for place, _ in found] == list(range(len(wanted)))
     for (_, counts), attrs in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(counts, support.count(attrs))
+
+
+def test_cells_of_a_huge_marginal_are_told_apart():
+    domain = Domain.of({"a": 2, "b": 2**16, "c": 2**16})
+    model = Support(domain, np.array([[0, 1, 2], [1, 2**16 - 1, 2**16 - 1]]), np.ones(2), 2.0)
+
+    assert model.cells(("a", "b", "c")).tolist() == [2**16 + 2, 2**33 - 1]
+    assert model.cells(("b", "a")).tolist() == [2, 2**17 - 1]
