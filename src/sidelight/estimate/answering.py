@@ -46,7 +46,7 @@ _PIECE = (1 << 17, 1 << 19)
 """Cells of a product, and of what it is made from, above which it is made slice by slice: a quarter of the
 model's, but never fewer than the first, where slices cost more than they save, nor more than the second,
 which a cache holds."""
-_FEWEST_KEPT = 1 << 17
+_FEWEST_KEPT = 1 << 18
 """Cells that may be kept for later questions."""
 _MOST_KEPT = 0.25
 """The same as a multiple of the model's, where that is more."""
