@@ -1,7 +1,7 @@
 """The distinct records among coded ones, in the order of their codes.
 
-A record is one number, its attributes the digits: the 15 attributes of ADULT fit into 64 bits. Numbers are
-sorted many times faster than records, and in half their memory. Records that need more have several.
+A record is one number, its attributes the digits: the 15 attributes of ADULT fit into 64 bits. So nothing is
+kept beside the records but a number for each while they are sorted. Records that need more have several.
 """
 
 from collections.abc import Sequence
