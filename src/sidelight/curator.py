@@ -191,8 +191,10 @@ class Curator(Door):
     def _count_together(self, wanted: Sequence[Attrs]) -> None:
         """Count in one pass, and keep, what selection will ask for; as much as memory allows."""
         missing = [attrs for attrs in dict.fromkeys(wanted) if attrs not in self._counts]
-        held = sum(counts.nbytes for counts in self._counts.values())
+        # PRIVACY: by what they may take at most. What they do take tells how many cells are empty, and
+        # progress shows whether something is counted.
         bytes_per_cell = smallest_dtype(self._table.records + 1).itemsize
+        held = bytes_per_cell * sum(map(self.domain.size, self._counts))
         affordable = []
         for attrs in missing:
             held += bytes_per_cell * self.domain.size(attrs)

@@ -12,8 +12,10 @@ from sidelight.errors import BudgetExhausted, CheckpointError, SettingError
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.support import Support
 from sidelight.journal import Journal
-from sidelight.privacy.budget import Epsilon, Rho
+from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.event import Exponential, Gaussian, Laplace, PermuteAndFlip
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Linear, Marginal
 from sidelight.select.judgement import LeastError
@@ -460,3 +462,24 @@ def test_more_selections_than_candidates_are_refused_and_cost_nothing(toy):
     with pytest.raises(SettingError, match="number = 4"):
         curator.select_many(list(toy.workload), ModelError(toy.table), RHO, number=4)
     assert curator.events == ()
+
+
+def test_which_counts_are_kept_does_not_tell_how_many_cells_are_empty(monkeypatch):
+    """Progress shows what is counted, so it must be the same for all tables of a size."""
+    monkeypatch.setattr("sidelight.curator._CACHE_BYTES", 260)
+    domain = Domain.of({"a": 10, "b": 10, "c": 10})
+    full = np.stack([np.arange(100) % 10, np.arange(100) // 10, np.arange(100) % 10], axis=1)
+    asked, budget = [[("a", "b")], [("b", "c")], [("a", "c")]], Budget(epsilon=1.0, delta=1e-6)
+
+    def kept(codes):
+        curator = Curator(
+            Table.of_codes(domain, codes),
+            allotment=budget.rho(),
+            unit=Unit("replace"),
+            ledger=MemoryLedger(Promise(budget, Unit("replace"), "kept")),
+        )
+        for attrs in asked:
+            curator._count_together(attrs)
+        return list(curator._counts)
+
+    assert kept(full) == kept(np.zeros_like(full)) == [("a", "b"), ("b", "c")]

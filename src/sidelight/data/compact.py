@@ -27,8 +27,8 @@ class Compact:
     """The counts of one marginal.
 
     >>> counts = Compact.of(np.array([0, 0, 7, 0, 0, 0]))
-    >>> counts.nbytes, counts.wide()
-    (2, array([0, 0, 7, 0, 0, 0]))
+    >>> counts.counts, counts.places, counts.wide()
+    (array([7], dtype=uint8), array([2], dtype=uint8), array([0, 0, 7, 0, 0, 0]))
     """
 
     shape: tuple[int, ...]
@@ -45,10 +45,6 @@ class Compact:
         if places.size * (places.itemsize + kind.itemsize) < flat.size * kind.itemsize:
             return cls(counts.shape, flat[places].astype(kind), places)
         return cls(counts.shape, flat.astype(kind), None)
-
-    @property
-    def nbytes(self) -> int:
-        return self.counts.nbytes + (0 if self.places is None else self.places.nbytes)
 
     def wide(self) -> Counts:
         """All counts again, at whole width: so sums of them do not overflow."""

@@ -12,8 +12,8 @@ centre in the middle, the three attributes of a three-way marginal come from dif
 so nearly all messages carry one attribute and serve the whole workload. Products with sums are
 matrix products. Where a product on the way is large, it is made slice by slice, along an attribute
 of the centre: slices stay in the processor's cache, and the product never lies in memory whole. Nor does a
-message that would be larger than the model: it is made for one value at a time of an attribute that it is
-given, and dropped.
+message that would be larger than half the model: it is made for one value at a time of an attribute that
+it is given, and dropped.
 """
 
 import math

@@ -42,7 +42,7 @@ class Reweighting:
 
     @property
     def support(self) -> Support:
-        """The records with their weights as they are now."""
+        """The records with their weights, which go on moving with what is followed later."""
         return self._support
 
     def count(self, attrs: Attrs) -> Array:

@@ -47,8 +47,11 @@ def test_few_full_cells_are_kept_alone_and_many_are_kept_whole():
     few, many = np.zeros((100, 10), dtype=np.int64), np.ones((100, 10), dtype=np.int64)
     few[3, 4] = 300
 
-    assert Compact.of(few).nbytes == 2 + 2
-    assert Compact.of(many).nbytes == 1000
+    alone, whole = Compact.of(few), Compact.of(many)
+    assert (alone.places.tolist(), alone.counts.tolist()) == ([34], [300])
+    assert alone.counts.itemsize == alone.places.itemsize == 2
+    assert whole.places is None
+    assert whole.counts.nbytes == 1000
     for counts in (few, many, many.T):
         np.testing.assert_array_equal(Compact.of(counts).wide(), counts)
 

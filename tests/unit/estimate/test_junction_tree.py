@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Combination, Domain
 from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.estimate.cliques import SizeOracle
 from sidelight.estimate.junction_tree import JunctionTree
@@ -99,3 +99,13 @@ def test_a_model_beyond_the_limit_is_refused_with_its_largest_clique():
 
     with pytest.raises(TooLargeError, match=r"2,000,000 cells .*largest clique is a × b"):
         tree.require_cells(1000)
+
+
+def test_what_is_impossible_has_a_part_in_the_tree_though_domains_are_equal_without_it():
+    declared = Domain(("a", "b", "c"), (2, 2, 2), (Combination(("a", "c"), ((0,), (1,))),))
+    assert declared == BINARY
+
+    plain, tied = (JunctionTree.of(domain, [("a", "b")]) for domain in (BINARY, declared))
+
+    assert plain.home(("a", "c")) is None
+    assert tied.home(("a", "c")) is not None
