@@ -162,6 +162,11 @@ class Curator(Door):
             query, np.asarray(noisy * float(step), dtype=np.float64), event.stddev * float(step)
         )
 
+    def _tell(self, what: str) -> None:
+        super()._tell(what)
+        if not self.remaining:
+            self._counts.clear()  # nobody can pay for another look at them
+
     def _selection(self, candidates: Sequence[Query], score: Score, cost: Cost, *, method: str) -> Any:
         """The event of one selection."""
         if not candidates:

@@ -16,10 +16,8 @@ from sidelight.data.domain import Attrs
 from sidelight.data.engines.base import Counts, smallest_dtype
 from sidelight.data.table import Table
 
-_FEW_RECORDS = 1 << 16
-"""Up to here one more pass over the records costs nothing worth mentioning."""
-_CELLS_AT_ONCE = 1 << 17
-"""A megabyte of wide counts: so many cells of few records are counted in one pass."""
+_CELLS_AT_ONCE, _CELLS_PER_RECORD = 1 << 17, 2
+"""Cells that are counted in one pass: a megabyte of wide counts, or about what records take themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +62,8 @@ def count_compactly(table: Table, wanted: Sequence[Attrs]) -> dict[Attrs, Compac
     array([1, 2])
     """
     left = list(dict.fromkeys(wanted))
-    # Few records are counted part by part, so that wide counts never take much.
-    most = _CELLS_AT_ONCE if table.records < _FEW_RECORDS else np.inf
+    # Part by part, so that wide counts never take much.
+    most = max(_CELLS_AT_ONCE, _CELLS_PER_RECORD * table.records)
     kept: dict[Attrs, Compact] = {}
     while left:
         cells, number = 0, 0

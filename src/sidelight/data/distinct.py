@@ -14,6 +14,9 @@ from sidelight.data.engines.base import Codes, Counts, smallest_dtype
 
 Word = npt.NDArray[np.uint64]
 
+_AT_ONCE = 1 << 15
+"""Records that are turned back into codes together: what is computed for each stays small."""
+
 
 def distinct_records(
     shape: Sequence[int], columns: Sequence[npt.NDArray[Any]], *, records: int
@@ -24,20 +27,57 @@ def distinct_records(
     [[0, 0], [2, 1]]
     """
     parts = _parts(shape)
-    packed = [_packed([shape[k] for k in part], [columns[k] for k in part], records) for part in parts]
-    words = _sorted(packed)
+    words = [_packed([shape[k] for k in part], [columns[k] for k in part], records) for part in parts]
+    if len(words) == 1:
+        words[0].sort()
+    else:
+        order = _order(words, records)
+        words = [word[order] for word in words]
+        del order
+    starts = _starts(words, records)
+    return _unpacked(shape, parts, words, starts), np.diff(np.append(starts, records)).astype(np.int64)
+
+
+def distinct_weights(
+    shape: Sequence[int], columns: Sequence[npt.NDArray[Any]], weights: npt.NDArray[np.float64]
+) -> tuple[Codes, npt.NDArray[np.float64]]:
+    """Each distinct record of weighted ones, with the weights of all its copies.
+
+    >>> distinct_weights([3], [np.array([2, 0, 2])], np.array([1.0, 2.0, 0.5]))[1]
+    array([2. , 1.5])
+    """
+    parts = _parts(shape)
+    words = [_packed([shape[k] for k in part], [columns[k] for k in part], len(weights)) for part in parts]
+    order = _order(words, len(weights))
+    words = [word[order] for word in words]
+    starts = _starts(words, len(weights))
+    together = np.add.reduceat(weights[order], starts) if starts.size else np.zeros(0)
+    del order
+    return _unpacked(shape, parts, words, starts), together
+
+
+def _starts(words: Sequence[Word], records: int) -> npt.NDArray[np.intp]:
+    """Where among sorted records another one begins."""
     is_first = np.zeros(records, dtype=np.bool_)
     is_first[:1] = True
     for word in words:
         is_first[1:] |= word[1:] != word[:-1]
-    starts = np.flatnonzero(is_first)
+    return np.flatnonzero(is_first)
+
+
+def _unpacked(
+    shape: Sequence[int], parts: Sequence[Sequence[int]], words: Sequence[Word], starts: npt.NDArray[np.intp]
+) -> Codes:
+    """The codes of the records at these places."""
     codes = np.empty((starts.size, len(shape)), dtype=smallest_dtype(max(shape, default=1)), order="F")
-    for part, word in zip(parts, words, strict=True):
-        rest = word[starts]
-        for k in reversed(part):
-            codes[:, k] = rest % np.uint64(shape[k])
-            rest //= np.uint64(shape[k])
-    return codes, np.diff(np.append(starts, records)).astype(np.int64)
+    for block in range(0, starts.size, _AT_ONCE):
+        some = slice(block, block + _AT_ONCE)
+        for part, word in zip(parts, words, strict=True):
+            rest = word[starts[some]]
+            for k in reversed(part):
+                codes[some, k] = rest % np.uint64(shape[k])
+                rest //= np.uint64(shape[k])
+    return codes
 
 
 def _parts(shape: Sequence[int]) -> list[list[int]]:
@@ -57,14 +97,10 @@ def _packed(shape: Sequence[int], columns: Sequence[npt.NDArray[Any]], records: 
     word = np.zeros(records, dtype=np.uint64)
     for size, column in zip(shape, columns, strict=True):
         word *= np.uint64(size)
-        word += column.astype(np.uint64)
+        np.add(word, column, out=word, casting="unsafe", dtype=np.uint64)
     return word
 
 
-def _sorted(words: list[Word]) -> list[Word]:
-    """All words of each record, by the first, then by the second."""
-    if len(words) == 1:
-        words[0].sort()
-        return words
-    order = np.lexsort(words[::-1]) if words else np.empty(0, dtype=np.intp)
-    return [word[order] for word in words]
+def _order(words: Sequence[Word], records: int) -> npt.NDArray[np.intp]:
+    """Of all records, by the first word, then by the second."""
+    return np.lexsort(words[::-1]) if words else np.arange(records)

@@ -30,13 +30,15 @@ from sidelight.estimate.nesting import inner_order
 from sidelight.estimate.routes import Branch, Routes
 
 Array = NDArray[np.float64]
+Table = NDArray[np.floating]
+"""In as many bits as the beliefs have."""
 
 
 class Named(NamedTuple):
     """A table, and the attributes of its axes by their place in the domain."""
 
     axes: tuple[int, ...]
-    values: Array
+    values: Table
 
 
 At = tuple[tuple[int, int], ...]
@@ -57,7 +59,7 @@ _MOST_MESSAGE = 0.5
 class Answers:
     """Answers any marginal of p, and remembers what later questions can use again."""
 
-    def __init__(self, tree: JunctionTree, beliefs: Sequence[Array]) -> None:
+    def __init__(self, tree: JunctionTree, beliefs: Sequence[Table]) -> None:
         self._place = {attr: place for place, attr in enumerate(tree.domain.attrs)}
         self._sizes = tree.domain.shape
         self.routes = Routes.of(tree)
@@ -65,6 +67,13 @@ class Answers:
             Named(tuple(self._place[attr] for attr in inner_order(tree.domain, clique)), belief)
             for clique, belief in zip(tree.cliques, beliefs, strict=True)
         ]
+        are_alone = all(len(clique) == 1 for clique in tree.cliques)
+        self.alone = (
+            {clique[0]: table for clique, table in zip(tree.cliques, beliefs, strict=True)}
+            if are_alone
+            else None
+        )
+        """P on each attribute, where all are independent of each other: then answers are mere products."""
         self._kept: OrderedDict[Any, Named] = OrderedDict()
         self._summed: list[dict[int, int]] = [{} for _ in beliefs]
         """The sums of each clique that are kept, with their sizes."""
@@ -73,7 +82,7 @@ class Answers:
         self._most_message = max(_FEWEST_KEPT, int(_MOST_MESSAGE * tree.cells))
         self._most_kept_cells = max(_FEWEST_KEPT, int(_MOST_KEPT * tree.cells))
 
-    def marginal(self, attrs: Attrs) -> Array:
+    def marginal(self, attrs: Attrs) -> Table:
         """P on these attributes, axes in the order asked."""
         wanted = self.routes.mask(attrs)
         axes, values = self._gather(self.routes.centre(wanted), wanted)
@@ -185,7 +194,7 @@ def sum_out(table: Named, wanted: int) -> Named:
         if last < len(axes):
             head = values.shape[:last]
             tail = math.prod(values.shape[last:])
-            values = (values.reshape(-1, tail) @ np.ones(tail)).reshape(head)
+            values = (values.reshape(-1, tail) @ np.ones(tail, dtype=values.dtype)).reshape(head)
         dropped = tuple(place for place in range(last) if not keep[place])
         if dropped:
             values = np.add.reduce(values, axis=dropped)
@@ -212,13 +221,13 @@ def multiply_in(table: Named, messages: Sequence[Named], keeps: Sequence[int], m
 
 def _joined(parts: Iterable[Named], along: int, number: int, *, is_kept: bool) -> Named:
     """One table of the slices along an attribute: side by side where it is kept, else added up."""
-    whole: Array | None = None
+    whole: Table | None = None
     axes: tuple[int, ...] = ()
     for value, piece in enumerate(parts):
         axes, part = piece
         if is_kept:
             if whole is None:
-                whole = np.empty((number, *part.shape))
+                whole = np.empty((number, *part.shape), dtype=part.dtype)
             whole[value] = part
         elif whole is None:
             whole = part
@@ -286,7 +295,7 @@ def contract(left: Named, right: Named, keep: int) -> Named:
     return Named(axes, product.reshape([sizes[axis] for axis in axes]))
 
 
-def _fold(table: Named, *groups: list[int]) -> Array:
+def _fold(table: Named, *groups: list[int]) -> Table:
     """The table with its axes gathered into these groups, one axis each."""
     sizes = dict(zip(table.axes, table.values.shape, strict=True))
     turned = np.transpose(table.values, [table.axes.index(axis) for group in groups for axis in group])
@@ -296,7 +305,7 @@ def _fold(table: Named, *groups: list[int]) -> Array:
     return np.ascontiguousarray(folded) if is_apart else folded
 
 
-def _spread(values: Array, axes: tuple[int, ...], over: tuple[int, ...]) -> Array:
+def _spread(values: Table, axes: tuple[int, ...], over: tuple[int, ...]) -> Table:
     """The table with an axis of length 1 for each attribute of ``over`` that it lacks."""
     present = [axis for axis in over if axis in axes]
     turned = np.transpose(values, [axes.index(axis) for axis in present])
@@ -310,8 +319,15 @@ def marginals_of(answers: Answers, wanted: Sequence[Attrs], *, total: float) -> 
     They are given one at a time, for a workload can be larger than the model. What was kept on the
     way is dropped at the end.
     """
+    if answers.alone is not None:
+        for index, attrs in enumerate(wanted):
+            product = np.array(total)
+            for attr in attrs:
+                product = np.multiply.outer(product, answers.alone[attr])
+            yield index, product
+        return
     try:
         for index in sorted(range(len(wanted)), key=lambda i: answers.routes.place(wanted[i])):
-            yield index, np.asarray(total * answers.marginal(wanted[index]))
+            yield index, np.multiply(total, answers.marginal(wanted[index]), dtype=np.float64)
     finally:
         answers.forget()

@@ -52,12 +52,19 @@ def balanced(start: Array, *, a: Array, b: Array) -> Array:
     """
     found = start
     for _ in range(_STEPS_TOGETHER):
+        # Marginals may be wide, and memory scarce: in place where that can be.
         share = np.exp(found)
-        grown = 1.0 + a * share
-        away = (found + a * share - b) / grown
-        slope = share / grown
-        level = (1.0 - float(share.sum()) + float(share @ away)) / float(slope.sum())
-        step = np.clip(level / grown - away, -_MOST_STEP, _MOST_STEP)
+        grown = a * share
+        away = found + grown
+        away -= b
+        grown += 1.0
+        away /= grown
+        missing = 1.0 - float(share.sum()) + float(share @ away)
+        share /= grown
+        level = missing / float(share.sum())
+        step = np.divide(level, grown, out=grown)
+        step -= away
+        np.clip(step, -_MOST_STEP, _MOST_STEP, out=step)
         found = found + step
         if np.abs(step).max() < _CLOSE:
             return found

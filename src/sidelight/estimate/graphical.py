@@ -6,7 +6,7 @@ independent of the rest; combinations declared impossible have no mass.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,9 +30,6 @@ Potentials = Mapping[Attrs, Array]
 """Attribute set to log-potential, axes in the order of the attributes named."""
 Impossible = Mask
 """Attributes, and true at each combination of their values that cannot be."""
-
-_NEXT_TO_NOTHING = 1e-100
-"""A share below this counts as 0."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +61,8 @@ class GraphicalModel:
     fit: Fit | None = None
     arrays: str = "numpy"
     """The array library that sums the tree; see ``sidelight.estimate.arrays``."""
+    is_brief: bool = False
+    """Whether tables of whole cliques are kept in 32 bits: marginals then have six digits."""
 
     def __post_init__(self) -> None:
         _check.positive(total=self.total)
@@ -92,16 +91,22 @@ class GraphicalModel:
         return JunctionTree.of(self.domain, [*self.potentials, *(attrs for attrs, _ in self.impossible)])
 
     @cached_property
-    def _calibrated(self) -> tuple[tuple[Array, ...], float]:
+    def _calibrated(self) -> tuple[tuple[NDArray[np.floating], ...], float]:
         library = arrays(self.arrays)
         fixed = [*self.potentials.items(), *forbidding(self.forbidden)]
         calibrator = Calibrator(self.tree, (), library=library, fixed=fixed)
         log_partition = calibrator.run(())
-        beliefs = tuple(library.numpy(belief) for belief in calibrator.beliefs())
-        for belief in beliefs:
+        bits, nothing = (np.float32, 1e-12) if self.is_brief else (np.float64, 1e-100)
+        beliefs = list[NDArray[np.floating]]()
+        for belief in calibrator.beliefs(brief=self.is_brief):
+            beliefs.append(library.numpy(belief).astype(bits, copy=False))
             # Products of such numbers leave the normal range, where processors are many times slower.
-            belief[belief < _NEXT_TO_NOTHING] = 0.0
-        return beliefs, log_partition
+            beliefs[-1][beliefs[-1] < nothing] = 0.0
+        return tuple(beliefs), log_partition
+
+    def brief(self) -> "GraphicalModel":
+        """The same in half the memory, to six digits: for draws, and where noise hides more than that."""
+        return replace(self, is_brief=True)
 
     @property
     def log_partition(self) -> float:

@@ -19,7 +19,7 @@ Lauritzen, Spiegelhalter (1988), in the form that divides by the message sent (H
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,13 +82,18 @@ class Calibrator:
         self._together: set[int] = set()
         """Cliques whose free tables conflict: they are added in logarithms, on the whole clique."""
 
-    def beliefs(self) -> list[Any]:
-        """P on each clique, after ``run``, axes in ``inner_order``."""
+    def beliefs(self, *, brief: bool = False) -> Iterator[Any]:
+        """P on each clique, after ``run``, axes in ``inner_order``; each is given away, and not kept here.
+
+        ``brief`` asks for 32 bits: a product that is only written down now then never has more.
+        """
         for clique, factors in enumerate(self._factors):
             if factors:
+                self._beliefs[clique] = self._library.empty(self._shape(clique), brief=brief)
                 self._write_down(clique, factors)
                 self._factors[clique] = []
-        return self._beliefs
+            belief, self._beliefs[clique] = self._beliefs[clique], None
+            yield belief
 
     def run(self, potentials: Sequence[Any]) -> float:
         """Calibrate: ``beliefs`` and ``marginals`` then tell p. Returns ln Z."""
@@ -160,8 +165,11 @@ class Calibrator:
 
     def _belief(self, clique: int) -> Any:
         if self._beliefs[clique] is None:
-            self._beliefs[clique] = self._library.empty(self._tree.domain.project(self._attrs[clique]).shape)
+            self._beliefs[clique] = self._library.empty(self._shape(clique))
         return self._beliefs[clique]
+
+    def _shape(self, clique: int) -> tuple[int, ...]:
+        return self._tree.domain.project(self._attrs[clique]).shape
 
     def _wide(self, clique: int, tables: Sequence[Any]) -> list[Any]:
         """The free tables that there are, each spread over the clique."""

@@ -10,17 +10,17 @@ how many different things the particles can say. Drawing follows the tree with l
 PRIVACY: a function of a released model; post-processing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._memory import give_back
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.table import Table
 from sidelight.estimate.blend import Blend
 from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.support import Support, compact, tilt
+from sidelight.estimate.support import Support, compact, tally, tilt
 from sidelight.generate.rounding import round_to
 
 _MOST = 250_000
@@ -54,6 +54,7 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequ
     elif isinstance(model, Blend):
         rest = max(1, room - len(model.records.records))
         drawn = drawn_from(model.model, room=rest, seed=seed, like=like)
+        give_back()
         return Support.mixed([(drawn, 1 - model.share), (model.records, model.share)], total=total)
     else:
         drawn = drawn_from(model, room=room, seed=seed, like=like)
@@ -63,18 +64,32 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequ
 
 def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
     """Distinct records drawn from a tree, with its total; raked to it on the marginals ``like``."""
-    drawn = tree.sample(room, seed=seed)
-    found = Support.of_table(drawn, total=tree.total)
-    for more in range(1, _DRAWS):
+    brief = tree.brief()
+
+    def make_room() -> None:
+        """What the tree keeps is soon summed anew, and not worth its memory beside all that is drawn."""
+        tree.forget()
+        brief.forget()
+        give_back()
+
+    make_room()
+    found = _distinct_draws(brief, room, seed=seed, then=make_room)
+    for before in range(1, _DRAWS):
         if 2 * len(found.records) > room:
             break
-        codes = np.concatenate([drawn.codes(), tree.sample(room, seed=seed + more).codes()])
-        drawn = Table.of_codes(tree.domain, codes)
-        found = Support.of_table(drawn, total=tree.total)
-    del drawn
-    _rake(found, tree, like)
-    tree.forget()
+        make_room()
+        again = _distinct_draws(brief, room, seed=seed + before, then=make_room)
+        found = Support.mixed([(found, before), (again, 1.0)], total=tree.total).distinct
+        del again
+    make_room()
+    _rake(found, brief, like)
     return found
+
+
+def _distinct_draws(tree: GraphicalModel, number: int, *, seed: int, then: Callable[[], None]) -> Support:
+    drawn = tree.sample(number, seed=seed)
+    then()
+    return Support.of_table(drawn, total=tree.total)
 
 
 def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> GraphicalModel | Blend:
@@ -102,7 +117,7 @@ def _rake(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> None:
     for _ in range(_SWEEPS):
         for place, wanted in model.count_each(like):
             cells = drawn.cells(like[place])
-            found = np.bincount(cells, weights, wanted.size)
+            found = tally(cells, weights, wanted.size)
             ratio = np.divide(wanted.reshape(-1), found, out=np.ones(found.size), where=found > 0)
             tilt(weights, cells, np.clip(ratio, 1 / _MOST_RATIO, _MOST_RATIO))
             del cells

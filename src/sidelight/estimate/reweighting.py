@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.estimate.balance import MOST_TILT, potential
 from sidelight.estimate.beliefs import Beliefs
-from sidelight.estimate.support import Support, tilt
+from sidelight.estimate.support import Support, tally, tilt
 from sidelight.measure.measurement import Measurement
 
 Array = NDArray[np.float64]
@@ -94,9 +94,9 @@ class Reweighting:
         for attrs, precision in precisions:
             answer, cells = beliefs.held[attrs].answers.answer, self._support.cells(attrs)
             before = self._potentials.get(attrs, np.zeros(answer.size)).astype(np.float64)
-            share = np.bincount(cells, weights, answer.size) / n
+            share = tally(cells, weights, answer.size) / n
             after = potential(share, before, answer=answer, pull=precision, total=n).astype(np.float32)
-            ratio = np.exp(after - before)
+            ratio = np.exp(np.subtract(after, before, out=before), out=before)
             furthest = max(furthest, float(share @ np.abs(ratio - 1)))
             ratio /= share @ ratio  # so that the weights keep their sum
             tilt(weights, cells, ratio)

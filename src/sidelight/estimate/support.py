@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.distinct import distinct_weights
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
 from sidelight.data.table import Table
@@ -22,6 +23,7 @@ from sidelight.errors import DataError
 from sidelight.estimate.model import Array, ModelState
 from sidelight.estimate.projections import Projections
 from sidelight.generate.exchange import closest_counts
+from sidelight.queries.covers import covers
 from sidelight.queries.query import Cell, Query
 
 Cells = NDArray[np.signedinteger]
@@ -30,7 +32,9 @@ Cells = NDArray[np.signedinteger]
 _ROUNDS_BETWEEN_RECOUNTS = 100
 """Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
 _AT_ONCE = 1 << 15
-"""Records whose weights move together: what is computed beside them stays small."""
+"""Records that are looked at together: what is computed for each stays small."""
+_CELLS_TOGETHER = 1 << 14
+"""Of a table that several marginals are summed from: more cells take longer than counting again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,43 +116,44 @@ class Support:
         return Support(self.domain, self.records, self.weights * (total / self.weights.sum()), total)
 
     @property
+    def distinct(self) -> "Support":
+        """The same with each record once, in the order of their codes, where several were put together."""
+        columns = [self.records[:, k] for k in range(len(self.domain))]
+        records, weights = distinct_weights(self.domain.shape, columns, self.weights)
+        return Support(self.domain, records, weights, self.total)
+
+    @property
     def uniform(self) -> "Support":
         """The same records, all of one weight."""
         return self.with_weights(np.ones(len(self.records)))
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """Many marginals, one at a time, each with its place among those asked for."""
-        begun: tuple[Attrs, Cells] | None = None
-        for place, attrs in enumerate(wanted):
-            # Those asked for in order share all but the last of their attributes with the one before.
-            if begun is None or attrs[:-1] != begun[0]:
-                begun = attrs[:-1], self.cells(attrs[:-1])
-            kept = begun[1].astype(self._cell_type(attrs), copy=False)
-            yield place, self._tallied(attrs, self._with(kept, attrs[-1:]))
+        """Many marginals, in the order of least work, each with its place among those asked for."""
+        most_cells = min(_CELLS_TOGETHER, len(self.records) // 4)
+        for table, places in covers(self.domain, wanted, most_cells=most_cells):
+            counts = self.count(table)
+            for place in places:
+                attrs = wanted[place]
+                kept = [attr for attr in table if attr in attrs]
+                part = counts.sum(axis=tuple(k for k, attr in enumerate(table) if attr not in attrs))
+                yield place, np.transpose(part, [kept.index(attr) for attr in attrs])
 
     def count(self, attrs: Attrs) -> Array:
-        return self._tallied(attrs, self.cells(attrs))
-
-    def cells(self, attrs: Attrs) -> Cells:
-        """In which cell of a marginal each record is."""
-        if not attrs:
-            return np.zeros(len(self.records), dtype=np.int32)
-        (first,) = self.domain.index(attrs[:1])
-        return self._with(self.records[:, first].astype(self._cell_type(attrs)), attrs[1:])
-
-    def _cell_type(self, attrs: Attrs) -> type[np.signedinteger]:
-        return np.int32 if self.domain.size(attrs) <= 2**31 else np.int64
-
-    def _with(self, cells: Cells, attrs: Attrs) -> Cells:
-        """In which cells they are with these attributes more."""
-        for position in self.domain.index(attrs):
-            cells = cells * cells.dtype.type(self.domain.shape[position])
-            cells += self.records[:, position]
-        return cells
-
-    def _tallied(self, attrs: Attrs, cells: Cells) -> Array:
-        counts: NDArray[Any] = np.bincount(cells, self.weights, self.domain.size(attrs))
+        size = self.domain.size(attrs)
+        counts = np.zeros(size)
+        # Block by block: what is computed for each record stays in the processor's cache.
+        for some in _blocks(len(self.records), at_least=size):
+            counts += np.bincount(self.cells(attrs, some), self.weights[some], size)
         return counts.reshape(self.domain.project(attrs).shape)
+
+    def cells(self, attrs: Attrs, some: slice = slice(None)) -> Cells:
+        """In which cell of a marginal each record is, or each of some records."""
+        kind = np.int32 if self.domain.size(attrs) <= 2**31 else np.int64
+        cells: Cells = np.zeros(len(self.weights[some]), dtype=kind)
+        for position in self.domain.index(attrs):
+            cells *= kind(self.domain.shape[position])
+            cells += self.records[some, position]
+        return cells
 
     def sample(self, records: int, *, seed: int) -> Table:
         rng = np.random.default_rng(seed)
@@ -177,11 +182,23 @@ def _code_type(domain: Domain) -> np.dtype[Any]:
     return np.min_scalar_type(max(domain.shape, default=1) - 1)
 
 
+def tally(cells: Cells, weights: Array, size: int) -> Array:
+    """The weight in each of so many cells."""
+    counts = np.zeros(size)
+    for some in _blocks(len(cells), at_least=size):
+        counts += np.bincount(cells[some], weights[some], size)
+    return counts
+
+
 def tilt(weights: Array, cells: Cells, ratio: Array) -> None:
     """Multiply the weight of each record, in its place, by the ratio of the cell that it is in."""
-    for start in range(0, len(cells), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
+    for some in _blocks(len(cells)):
         weights[some] *= ratio[cells[some]]
+
+
+def _blocks(records: int, *, at_least: int = 0) -> Iterator[slice]:
+    step = max(_AT_ONCE, at_least)
+    return (slice(start, start + step) for start in range(0, records, step))
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ class Walk:
         calibrator = Calibrator(tree, [], library=arrays("numpy"), fixed=potentials)
         calibrator.run([])
         self._tree = tree
-        self._beliefs: list[Array] = calibrator.beliefs()
+        self._beliefs: list[Array] = list(calibrator.beliefs())
         self._homes: list[list[tuple[Attrs, Projection, list[int], list[int]]]] = [[] for _ in tree.cliques]
         """The marginals of each clique, with how their axes are turned out of the clique's order and back."""
         for attrs in marginals:

@@ -11,6 +11,7 @@ of many groups add up. Measured on ADULT (32,384 records, 30 measured marginals,
 marginals), the mean L1 distance to the model is 0.047 of the total, and 0.073 for independent draws.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,7 @@ _CELLS_AT_ONCE = 2**15
 
 def codes_along_tree(
     tree: JunctionTree,
-    marginal: Callable[[Attrs], NDArray[np.float64]],
+    marginal: Callable[[Attrs], NDArray[np.floating]],
     records: int,
     rng: np.random.Generator,
 ) -> Codes:
@@ -43,8 +44,11 @@ def codes_along_tree(
     for clique in tree.order:
         given = tree.separators[clique]
         new = tuple(attr for attr in tree.cliques[clique] if attr not in given)
-        table = marginal((*given, *new)).reshape(domain.size(given), domain.size(new))
-        cells = _spread_groups(table, _group_of(codes, domain.index(given), domain.project(given).shape), rng)
+        cells = _spread_groups(
+            marginal((*given, *new)).reshape(domain.size(given), domain.size(new)),
+            _group_of(codes, domain.index(given), domain.project(given).shape),
+            rng,
+        )
         # The last attribute first, as numbers are read off digit by digit: no table of all of them at once.
         for column, size in reversed(list(zip(domain.index(new), domain.project(new).shape, strict=True))):
             codes[:, column] = cells % size
@@ -52,43 +56,41 @@ def codes_along_tree(
     return codes
 
 
-def _group_of(codes: Codes, columns: tuple[int, ...], shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _group_of(codes: Codes, columns: tuple[int, ...], shape: tuple[int, ...]) -> Codes:
     """Which combination of the separator's values each record has."""
-    group = np.zeros(len(codes), dtype=np.int64)
+    group = np.zeros(len(codes), dtype=np.min_scalar_type(math.prod(shape)))
     for column, size in zip(columns, shape, strict=True):
-        group *= size
-        group += codes[:, column]
+        group *= group.dtype.type(size)
+        group += codes[:, column].astype(group.dtype, copy=False)
     return group
 
 
-def _spread_groups(
-    table: NDArray[np.float64], group: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int32]:
+def _spread_groups(table: NDArray[np.floating], group: Codes, rng: np.random.Generator) -> NDArray[np.int32]:
     """A cell for each record: systematic within its group, in random order."""
     groups, width = table.shape
     sizes = np.bincount(group, minlength=groups)
     present = np.flatnonzero(sizes)
     offsets = rng.random((len(present), 1))
     some = max(1, _CELLS_AT_ONCE // width)
-    parts = [np.empty(0, dtype=np.int32)]
+    parts, rows = [np.empty(0, dtype=np.int32)], table
     for k in range(0, len(present), some):
         here = present[k : k + some]
         rows = table if len(here) == groups else table[here]
         parts.append(_spread(rows, sizes[here, None], offsets[k : k + some]))
     drawn = np.concatenate(parts)
+    del table, rows, parts  # what comes next takes its own room
 
     # Records in random order, then gathered by group: sorting small integers is quick.
-    shuffled = rng.permutation(len(group))
-    key = group[shuffled].astype(np.min_scalar_type(max(groups - 1, 1)))
-    del group
-    shuffled = shuffled[np.argsort(key, kind="stable")]
+    shuffled = np.arange(len(group), dtype=np.int32 if len(group) < 2**31 else np.int64)
+    rng.shuffle(shuffled)
+    shuffled = shuffled[np.argsort(group[shuffled], kind="stable")]
     cells = np.empty(len(shuffled), dtype=drawn.dtype)
     cells[shuffled] = drawn
     return cells
 
 
 def _spread(
-    table: NDArray[np.float64], sizes: NDArray[np.int64], offsets: NDArray[np.float64]
+    table: NDArray[np.floating], sizes: NDArray[np.int64], offsets: NDArray[np.float64]
 ) -> NDArray[np.int32]:
     """The cells of some groups' records, group by group: cut points an offset apart from whole numbers."""
     # Either there are few cells, or there is one group, which is then walked along twice.
@@ -114,6 +116,6 @@ def _spread(
     return np.concatenate(parts)
 
 
-def _ends(start: NDArray[np.float64], block: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ends(start: NDArray[np.float64], block: NDArray[np.floating]) -> NDArray[np.float64]:
     """Cumulated masses of every group, from where the block before ended."""
     return np.cumsum(np.concatenate([start, block], axis=1), axis=1)[:, 1:]

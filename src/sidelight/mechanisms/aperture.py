@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from sidelight import _check
+from sidelight._memory import give_back
 from sidelight.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
@@ -164,6 +165,7 @@ class Aperture(Mechanism):
                 domain, [*prior.sets, *beliefs.held], list(weights),
                 limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
             )  # fmt: skip
+            model = model.brief()  # until it is fitted again
             if rounds % 4 == 0:
                 left = Forecast.of(
                     beliefs, model, allowed, scaled,
@@ -210,6 +212,7 @@ class Aperture(Mechanism):
             blend = released = thinned(blend, room=room, seed=self.seed)
             followed = Reweighting(particles(blend, room=room, seed=self.seed, like=whole), n)
             del blend, released, model
+            give_back()
             found = measured_beyond(
                 curator, followed, beliefs, surprises, scaled,
                 candidates=self._small(domain, weights), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
@@ -351,11 +354,10 @@ def _card(beliefs: Beliefs, model: ManyCountable, opened: Mapping[str, Any]) -> 
     held = list(beliefs.held)
     spreads = beliefs.spreads()
     moved = dict.fromkeys(held, 0.0)
-    for place, public in prior.model.count_each(held):
+    for place, public in prior.model.brief().count_each(held):
         # One at a time: all of them together may be larger than the model.
         ((_, now),) = model.count_each([held[place]])
         moved[held[place]] = float(np.abs(now / n - public).sum())
-    prior.model.forget()
     card: dict[str, Any] = {
         "aperture": {
             **opened,

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
+from sidelight._memory import give_back
 from sidelight.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.estimate.beliefs import Beliefs
@@ -63,13 +64,13 @@ def chosen_blend(
         mixtures.append([1 - sum(shares), *shares])
         log_odds.append(_FAITH * (of_others + of_grain))
     asked = judged(model.domain, weights, limit_mb=limit_mb)
+    give_back()
     error = LeastError(
-        [model, *beside], mixtures, weights={c: weights[c] for c in asked}, total=model.total,
+        [model.brief(), *beside], mixtures, weights={c: weights[c] for c in asked}, total=model.total,
         log_odds=log_odds,
     )  # fmt: skip
     _, *shares = mixtures[curator.choose([Marginal(c) for c in asked], error, cost)]
     del error
-    model.forget()
     taken = [(part, share) for part, share in zip(beside, shares, strict=True) if share]
     if not taken:
         return Blend(model, beside[0], 0.0)

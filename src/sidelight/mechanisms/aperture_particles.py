@@ -18,6 +18,7 @@ selection is paid for.
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from sidelight._memory import give_back
 from sidelight.curator import Curator
 from sidelight.data.domain import Attrs
 from sidelight.estimate.beliefs import Beliefs
@@ -81,5 +82,7 @@ def measured_beyond(
             beliefs.add(answer, particles)
         made += answers
         left -= batch
+        give_back()
         particles.settle(beliefs, passes=_PASSES if curator.remaining else _LAST_PASSES)
+        give_back()
     return made
