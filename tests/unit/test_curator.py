@@ -483,3 +483,14 @@ def test_which_counts_are_kept_does_not_tell_how_many_cells_are_empty(monkeypatc
         return list(curator._counts)
 
     assert kept(full) == kept(np.zeros_like(full)) == [("a", "b"), ("b", "c")]
+
+
+def test_exact_counts_are_dropped_once_nobody_can_pay_for_another_look(toy):
+    curator, _ = toy.curator()
+    half = curator.allotment / 2
+
+    curator.select(toy.workload, ModelError(toy.table), half)
+    assert curator._counts
+    curator.measure(Marginal(("a",)), curator.remaining)
+
+    assert not curator._counts

@@ -95,3 +95,14 @@ def test_room_is_counted_in_bytes_of_codes_and_a_weight():
     assert room_for(Domain.of({"a": 257, "b": 3}), 1.0) == 2**20 // 12
     assert room_for(SMALL, 1e-9) == 1
     assert room_for(SMALL, 1e6) == 250_000
+
+
+def test_draws_that_were_put_together_weigh_as_often_as_they_were_drawn():
+    narrow = model_of(WIDE, scale=6.0)
+
+    found = particles(narrow, room=3000, seed=0)
+
+    codes = np.concatenate([narrow.brief().sample(3000, seed=seed).codes() for seed in range(4)])
+    records, times = np.unique(codes, axis=0, return_counts=True)
+    np.testing.assert_array_equal(found.records, records)
+    np.testing.assert_allclose(found.weights, times * (500 / 12_000), rtol=1e-12)
