@@ -16,6 +16,7 @@ Koller, Friedman (2009), section 9.4.3.2, for both orders.
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -45,12 +46,14 @@ class SizeOracle:
         self._graph = interaction_graph(domain, attribute_sets)
         members, self.cells = smallest_triangulation(self._graph, domain.shape)
         self.cliques = tuple(_named(domain, clique) for clique in members)
-        self._cliques = members
-        self._known: dict[bytes, int] = {}
+        self._near = [_mask(np.flatnonzero(line).tolist()) for line in self._graph]
+        self._masks = [_mask(np.flatnonzero(clique).tolist()) for clique in members]
+        self._known: dict[tuple[tuple[int, int], ...], int] = {(): self.cells}
 
     def contains(self, candidate: Iterable[str]) -> bool:
         """Whether the candidate lies inside a clique already, and so costs nothing."""
-        return bool(self._cliques[:, list(self.domain.index(candidate))].all(axis=1).any())
+        wanted = _mask(self.domain.index(candidate))
+        return any(wanted & clique == wanted for clique in self._masks)
 
     def cells_with(self, candidate: Iterable[str]) -> int:
         """Cells of the model once the candidate is measured too."""
@@ -58,28 +61,30 @@ class SizeOracle:
 
     def cells_with_each(self, candidates: Sequence[Attrs]) -> list[int]:
         """Cells of the model with each candidate in turn; the others left out."""
-        answers = [self.cells] * len(candidates)
-        waiting: dict[bytes, list[int]] = {}
-        graphs: dict[bytes, Booleans] = {}
-        for position, candidate in enumerate(candidates):
-            if self.contains(candidate):
-                continue
-            graph = self._graph.copy()
-            _join(graph, self.domain.index(candidate))
-            # Candidates that add the same edges make the same model: priced once.
-            key = np.packbits(graph).tobytes()
-            if key in self._known:
-                answers[position] = self._known[key]
-            else:
-                waiting.setdefault(key, []).append(position)
-                graphs[key] = graph
-        if graphs:
-            sizes = _sizes_of_stack(np.stack(list(graphs.values())), self.domain.shape)
-            self._known.update(zip(graphs, sizes, strict=True))
-        for key, positions in waiting.items():
-            for position in positions:
-                answers[position] = self._known[key]
-        return answers
+        # Candidates that add the same edges make the same model: priced once.
+        added = [self._edges(candidate) for candidate in candidates]
+        waiting = [edges for edges in dict.fromkeys(added) if edges not in self._known]
+        at_once = max(1, _STACK // max(1, len(self.domain) ** 2))
+        for start in range(0, len(waiting), at_once):
+            some = waiting[start : start + at_once]
+            graphs = np.repeat(self._graph[None], len(some), axis=0)
+            for graph, edges in zip(graphs, some, strict=True):
+                for one, other in edges:
+                    graph[one, other] = graph[other, one] = True
+            self._known |= zip(some, _sizes_of_stack(graphs, self.domain.shape), strict=True)
+        return [self._known[edges] for edges in added]
+
+    def _edges(self, candidate: Attrs) -> tuple[tuple[int, int], ...]:
+        """What a candidate ties together that the graph does not; nothing where a clique holds it already."""
+        if self.contains(candidate):
+            return ()
+        index = sorted(self.domain.index(candidate))
+        return tuple(pair for pair in combinations(index, 2) if not self._near[pair[0]] >> pair[1] & 1)
+
+
+def _mask(index: Iterable[int]) -> int:
+    """Attributes as one number: attribute i is bit i."""
+    return sum(1 << place for place in index)
 
 
 def interaction_graph(domain: Domain, attribute_sets: Iterable[Iterable[str]]) -> Booleans:
@@ -112,15 +117,7 @@ _RULES: tuple[Rule, ...] = ("weight", "fill")
 
 def _sizes_of_stack(graphs: Booleans, shape: tuple[int, ...]) -> list[int]:
     """Cells of the smaller triangulation of each graph."""
-    attributes = len(shape)
-    chunk = max(1, _STACK // max(1, attributes**2))
-    sizes = []
-    for start in range(0, len(graphs), chunk):
-        some = graphs[start : start + chunk]
-        sizes += [
-            min(pair) for pair in zip(*(_cells_of_each(some, shape, rule) for rule in _RULES), strict=True)
-        ]
-    return sizes
+    return [min(pair) for pair in zip(*(_cells_of_each(graphs, shape, rule) for rule in _RULES), strict=True)]
 
 
 def _cells_of_each(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> list[int]:
@@ -142,12 +139,12 @@ def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Bo
     graphs = graphs.copy()
     every = np.arange(stack)
     # Whole-number logarithms: sums do not depend on the order in which they are added.
-    weights = np.rint(np.log2(np.array(shape, dtype=np.float64)) * 2**20).astype(np.int64)
+    weights = np.rint(np.log2(np.array(shape, dtype=np.float64)) * 2**20)
     never = np.iinfo(np.int64).max
     left = np.ones((stack, attributes), dtype=np.bool_)
     cliques = np.zeros((stack, attributes, attributes), dtype=np.bool_)
     for step in range(attributes):
-        weight = np.where(graphs, weights, 0).sum(axis=2) + weights
+        weight = (graphs.astype(np.float64) @ weights + weights).astype(np.int64)
         if rule == "weight":
             price = weight
         else:
