@@ -10,7 +10,7 @@ spec/aperture 2, which has one tree.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sidelight import _check
@@ -114,6 +114,7 @@ class PublicModel:
             alpha = smoothing(halves, chosen)
             most = max(LEAST_GRAIN, room_for(domain, self.max_model_mb))
             stray, records, classes = against_each_other(halves, list(held), chosen, alpha, most=most)
+            del halves, first, second  # they are a copy of the public table, and other halves are another
             beside = grain(public, records=records, classes=classes, most=most, seed=self.seed)
             others = tuple(
                 most_likely(domain, smoothed(public, other, alpha=alpha))
@@ -134,13 +135,14 @@ class PublicModel:
         most_cells = self.max_model_mb * 2**20 / BYTES_PER_CELL
         return structure(pairs, weights, most_cells=most_cells, most_marginals=most)
 
-    def _others(self, public: PublicRecords, weights: Mapping[Attrs, float]) -> list[list[Attrs]]:
+    def _others(self, public: PublicRecords, weights: Mapping[Attrs, float]) -> Iterator[list[Attrs]]:
         """The structures of other trees, of other halves, and of half as many marginals."""
-        if not public.holds(public.domain.attrs):
-            return []
-        pairs = [public.halves(seed=self.seed + place + 1) for place in range(_OTHERS)]
-        most = self.max_marginals // 2
-        return [self._structure([pair, pair[::-1]], weights, most=most) for pair in pairs if pair]
+        for place in range(_OTHERS if public.holds(public.domain.attrs) else 0):
+            pair = public.halves(seed=self.seed + place + 1)
+            if pair is not None:
+                found = self._structure([pair, pair[::-1]], weights, most=self.max_marginals // 2)
+                del pair
+                yield found
 
 
 def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:

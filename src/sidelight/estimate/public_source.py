@@ -255,8 +255,16 @@ def _halves(source: PublicSource, rng: np.random.Generator) -> tuple[PublicSourc
     assert isinstance(source, Table)
     # Distinct records and how often each occurs: sorted, so that the halves do not depend on the engine.
     codes, counts = source.distinct()
-    records = np.repeat(np.arange(len(counts)), counts)
+    kind = np.int32 if source.records < 2**31 else np.int64
+    records = np.repeat(np.arange(len(counts), dtype=kind), counts)
+    shuffled = np.arange(len(records), dtype=kind)
+    rng.shuffle(shuffled)
     is_first = np.zeros(len(records), dtype=bool)
-    is_first[rng.permutation(len(records))[::2]] = True
-    first, second = (Table.of_codes(source.domain, codes[records[part]]) for part in (is_first, ~is_first))
-    return first, second
+    is_first[shuffled[::2]] = True
+    del shuffled
+    first, second = (records[part] for part in (is_first, ~is_first))
+    del records, is_first
+    one, other = (
+        Table.of_codes(source.domain, [column[part] for column in codes.T]) for part in (first, second)
+    )
+    return one, other
