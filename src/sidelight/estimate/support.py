@@ -26,8 +26,8 @@ from sidelight.generate.exchange import closest_counts
 from sidelight.queries.covers import covers
 from sidelight.queries.query import Cell, Query
 
-Cells = NDArray[np.signedinteger]
-"""Numbers of cells: in 32 bits as a rule, which is faster."""
+Cells = NDArray[np.unsignedinteger]
+"""Numbers of cells, in as few bits as they need."""
 
 _ROUNDS_BETWEEN_RECOUNTS = 100
 """Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
@@ -148,11 +148,10 @@ class Support:
 
     def cells(self, attrs: Attrs, some: slice = slice(None)) -> Cells:
         """In which cell of a marginal each record is, or each of some records."""
-        kind = np.int32 if self.domain.size(attrs) <= 2**31 else np.int64
-        cells: Cells = np.zeros(len(self.weights[some]), dtype=kind)
+        cells: Cells = np.zeros(len(self.weights[some]), dtype=np.min_scalar_type(self.domain.size(attrs)))
         for position in self.domain.index(attrs):
-            cells *= kind(self.domain.shape[position])
-            cells += self.records[some, position]
+            cells *= cells.dtype.type(self.domain.shape[position])
+            cells += self.records[some, position].astype(cells.dtype, copy=False)
         return cells
 
     def sample(self, records: int, *, seed: int) -> Table:
