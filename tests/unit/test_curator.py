@@ -29,7 +29,7 @@ class Watched:
     """A table that notes, each time it is looked at, how many events the ledger already holds."""
 
     def __init__(self, table, ledger):
-        self.domain, self.records = table.domain, table.records
+        self.domain, self.records, self.is_in_memory = table.domain, table.records, True
         self.seen: list[int] = []
         self._table, self._ledger = table, ledger
 

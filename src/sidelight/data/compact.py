@@ -62,8 +62,8 @@ def count_compactly(table: Table, wanted: Sequence[Attrs]) -> dict[Attrs, Compac
     array([1, 2])
     """
     left = list(dict.fromkeys(wanted))
-    # Part by part, so that wide counts never take much.
-    most = max(_CELLS_AT_ONCE, _CELLS_PER_RECORD * table.records)
+    # Part by part, so that wide counts never take much; but files and clusters are gone through once.
+    most = max(_CELLS_AT_ONCE, _CELLS_PER_RECORD * table.records) if table.is_in_memory else np.inf
     kept: dict[Attrs, Compact] = {}
     while left:
         cells, number = 0, 0

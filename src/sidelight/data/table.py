@@ -100,6 +100,11 @@ class Table:
         """The exact number of records. PRIVACY: private under add-or-remove; for the curator alone."""
         return self._engine.records
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether one more pass over the records costs little."""
+        return isinstance(self._engine, NumpyEngine)
+
     def count(self, attrs: Attrs) -> Counts:
         """The marginal on ``attrs``, axes in the order asked; the total (0-d) if there are none."""
         return self._engine.count(tuple(attrs))

@@ -31,6 +31,9 @@ Potentials = Mapping[Attrs, Array]
 Impossible = Mask
 """Attributes, and true at each combination of their values that cannot be."""
 
+_NOTHING, _NOTHING_BRIEFLY = 1e-100, 1e-12
+"""A share below this counts as 0: in 64 bits, and in 32."""
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -96,12 +99,13 @@ class GraphicalModel:
         fixed = [*self.potentials.items(), *forbidding(self.forbidden)]
         calibrator = Calibrator(self.tree, (), library=library, fixed=fixed)
         log_partition = calibrator.run(())
-        bits, nothing = (np.float32, 1e-12) if self.is_brief else (np.float64, 1e-100)
         beliefs = list[NDArray[np.floating]]()
-        for belief in calibrator.beliefs(brief=self.is_brief):
-            beliefs.append(library.numpy(belief).astype(bits, copy=False))
+        for table in calibrator.beliefs(brief=self.is_brief):
+            bits: type[np.floating] = np.float32 if self.is_brief else np.float64
+            belief: NDArray[np.floating] = library.numpy(table).astype(bits, copy=False)
             # Products of such numbers leave the normal range, where processors are many times slower.
-            beliefs[-1][beliefs[-1] < nothing] = 0.0
+            belief[belief < (_NOTHING_BRIEFLY if self.is_brief else _NOTHING)] = 0.0
+            beliefs.append(belief)
         return tuple(beliefs), log_partition
 
     def brief(self) -> "GraphicalModel":

@@ -10,7 +10,7 @@ how many different things the particles can say. Drawing follows the tree with l
 PRIVACY: a function of a released model; post-processing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,30 +65,25 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequ
 def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
     """Distinct records drawn from a tree, with its total; raked to it on the marginals ``like``."""
     brief = tree.brief()
-
-    def make_room() -> None:
-        """What the tree keeps is soon summed anew, and not worth its memory beside all that is drawn."""
-        tree.forget()
-        brief.forget()
-        give_back()
-
-    make_room()
-    found = _distinct_draws(brief, room, seed=seed, then=make_room)
+    tree.forget()
+    found = _draws(brief, room, seed=seed)
     for before in range(1, _DRAWS):
         if 2 * len(found.records) > room:
             break
-        make_room()
-        again = _distinct_draws(brief, room, seed=seed + before, then=make_room)
+        again = _draws(brief, room, seed=seed + before)
         found = Support.mixed([(found, before), (again, 1.0)], total=tree.total).distinct
         del again
-    make_room()
+    give_back()
     _rake(found, brief, like)
     return found
 
 
-def _distinct_draws(tree: GraphicalModel, number: int, *, seed: int, then: Callable[[], None]) -> Support:
+def _draws(tree: GraphicalModel, number: int, *, seed: int) -> Support:
+    """Distinct records drawn from a tree."""
+    give_back()
     drawn = tree.sample(number, seed=seed)
-    then()
+    tree.forget()  # quickly summed anew, and not worth its memory beside all that is drawn
+    give_back()
     return Support.of_table(drawn, total=tree.total)
 
 

@@ -16,9 +16,9 @@ WANTED = [attrs for k in (0, 1, 2, 3) for attrs in itertools.permutations(DOMAIN
 class Counting:
     """A table that notes how many marginals, and cells, it is asked for at a time."""
 
-    def __init__(self, table):
+    def __init__(self, table, *, is_in_memory=True):
         self.domain, self.records, self.asked = table.domain, table.records, []
-        self._table = table
+        self._table, self.is_in_memory = table, is_in_memory
 
     def count_many(self, wanted):
         self.asked.append(sum(self.domain.size(attrs) for attrs in wanted))
@@ -66,11 +66,12 @@ def test_every_record_in_one_cell_still_fits():
 def test_counts_of_one_pass_take_about_what_the_records_take(monkeypatch):
     monkeypatch.setattr("sidelight.data.compact._CELLS_AT_ONCE", 200)
     few, many = Counting(table_of(110)), Counting(table_of(70_000))
+    elsewhere = Counting(table_of(110), is_in_memory=False)
 
-    for table in (few, many):
+    for table in (few, many, elsewhere):
         count_compactly(table, WANTED)
 
     cells = sum(DOMAIN.size(attrs) for attrs in WANTED)
     assert len(few.asked) > 1
     assert max(few.asked) <= 220
-    assert many.asked == [cells]
+    assert many.asked == elsewhere.asked == [cells]
