@@ -5,7 +5,10 @@ largest first, is widened by the smallest attributes as long as it stays below a
 lies inside need not be counted any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from math import comb
+from typing import Any
 
 from sidelight.data.domain import Attrs, Domain
 
@@ -18,18 +21,32 @@ def covers(domain: Domain, wanted: Sequence[Attrs], *, most_cells: int) -> list[
     """
     smallest = sorted(domain.attrs, key=lambda attr: domain.sizes[attr])
     bit = {attr: 1 << place for place, attr in enumerate(domain.attrs)}
-    masks = [sum(bit[attr] for attr in attrs) for attrs in wanted]
-    sizes = [domain.size(attrs) for attrs in wanted]
-    left = sorted(range(len(wanted)), key=lambda place: -sizes[place])
+    left: dict[int, list[int]] = {}
+    for place in sorted(range(len(wanted)), key=lambda place: -domain.size(wanted[place])):
+        left.setdefault(sum(bit[attr] for attr in wanted[place]), []).append(place)
+    degrees = {mask.bit_count() for mask in left}
     found = []
-    while left:
-        table, cells = masks[left[0]], sizes[left[0]]
+    for first in list(left):
+        if first not in left:
+            continue
+        table, cells = first, domain.size(wanted[left[first][0]])
         for attr in smallest:
             if cells * domain.sizes[attr] > most_cells:
                 break
             if not table & bit[attr]:
                 table, cells = table | bit[attr], cells * domain.sizes[attr]
-        inside = [place for place in left if not masks[place] & ~table]
-        left = [place for place in left if masks[place] & ~table]
-        found.append((tuple(attr for attr in domain.attrs if table & bit[attr]), inside))
+        attrs = tuple(attr for attr in domain.attrs if table & bit[attr])
+        inside = [place for mask in _inside(table, attrs, bit, left, degrees) for place in left.pop(mask)]
+        found.append((attrs, inside))
     return found
+
+
+def _inside(
+    table: int, attrs: Attrs, bit: Mapping[str, int], left: Mapping[int, Any], degrees: Iterable[int]
+) -> list[int]:
+    """Which of those left lie inside a table: all are tried, or all parts of the table if these are fewer."""
+    if sum(comb(len(attrs), degree) for degree in degrees) >= len(left):
+        return [mask for mask in left if not mask & ~table]
+    parts = (part for degree in degrees for part in combinations(attrs, degree))
+    masks = (sum(bit[attr] for attr in part) for part in parts)
+    return [mask for mask in masks if mask in left]
