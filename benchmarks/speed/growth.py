@@ -36,6 +36,7 @@ from plot import line_plot
 from resumable import read, run_cells
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
+from sidelight.estimate.blend import Blend
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.model import Model
 from sidelight.estimate.support import Support
@@ -132,7 +133,9 @@ def warm_up(recipe: Mechanism) -> None:
 
 
 def _bytes(model: Model) -> int:
-    """What the released model takes: its tree, or its records and their weights."""
+    """What the released model takes: its tree, or its records and their weights, or both."""
+    if isinstance(model, Blend):
+        return _bytes(model.model) + _bytes(model.records)
     if isinstance(model, Support):
         return model.records.nbytes + model.weights.nbytes
     assert isinstance(model, GraphicalModel)

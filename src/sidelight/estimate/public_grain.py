@@ -10,9 +10,11 @@ classes can follow noisy answers as records can (reweighting.py).
 l and g are those with which one half of the public records comes closest to the other, beside one tree.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
 from sidelight.estimate.latent_classes import LatentClasses
@@ -21,12 +23,15 @@ from sidelight.estimate.public_smoothing import smoothed
 from sidelight.estimate.public_source import PublicRecords
 from sidelight.estimate.support import Support
 
+Array = NDArray[np.float64]
+
 _JUDGE_BY = 150
 """Marginals by which halves are compared."""
 _SHARES = tuple((of / 10, by / 10) for of in range(11) for by in range(11 - of))
 """L and g."""
 _FLOOR = 0.1
 """Of a record, as a share of all, spread over a marginal's cells: none is thought to be without."""
+_CELLS_AT_ONCE = 1 << 15
 _LEAST_STRAY = 0.05
 """No model is believed to be free of error."""
 
@@ -60,17 +65,28 @@ def against_each_other(
         whole = half.whole(most=most, seed=0)
         classes = _classes(half, whole, seed=0) if whole else None
         for place, answer in tree.count_each(asked):
-            attrs = asked[place]
-            own, other = seen[attrs], unseen[attrs]
-            raw = float(((own - other) ** 2).sum())
-            ratios.append(float(((answer - other) ** 2).sum()) / raw if raw > 0 else 1.0)
-            if classes and attrs in largest:
-                apart = np.stack([own - answer, classes.count(attrs) - answer]).reshape(2, -1)
-                weighted = apart / np.sqrt(answer + _FLOOR / answer.size).reshape(-1)
-                slope += weighted @ (other - answer).reshape(-1)
-                bend += weighted @ apart.T
+            attrs, floor = asked[place], _FLOOR / answer.size
+            tried = classes.count(attrs) if classes and attrs in largest else None
+            raw = strayed = 0.0
+            for tree_says, own, other, drawn in _blocks(answer, seen[attrs], unseen[attrs], tried):
+                raw += float(((own - other) ** 2).sum())
+                strayed += float(((tree_says - other) ** 2).sum())
+                if drawn is not None:
+                    apart = np.stack([own - tree_says, drawn - tree_says])
+                    weighted = apart / np.sqrt(tree_says + floor)
+                    slope += weighted @ (other - tree_says)
+                    bend += weighted @ apart.T
+            ratios.append(strayed / raw if raw > 0 else 1.0)
     errors = [float(np.array(pair) @ bend @ pair - 2 * slope @ pair) for pair in _SHARES]
     return max(_LEAST_STRAY, 2 * float(np.median(ratios)) - 1), *_SHARES[int(np.argmin(errors))]
+
+
+def _blocks(*tables: Array | None) -> Iterator[list[Any]]:
+    """Some cells of all tables at a time: one may be as large as a model."""
+    flat = [None if table is None else table.reshape(-1) for table in tables]
+    assert flat[0] is not None
+    for start in range(0, flat[0].size, _CELLS_AT_ONCE):
+        yield [None if table is None else table[start : start + _CELLS_AT_ONCE] for table in flat]
 
 
 def grain(

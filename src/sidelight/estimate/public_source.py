@@ -202,10 +202,16 @@ class KeptShares(Mapping[Attrs, Array]):
         self._held = held
 
     def __getitem__(self, attrs: Attrs) -> Array:
-        parts = [(weight, _wide(counted[attrs])) for weight, counted in self._held if attrs in counted]
-        mixed = sum(counts * (weight / float(counts.sum())) for weight, counts in parts)
-        # In one order of memory, however it was counted: sums over it round alike.
-        return np.asarray(mixed / sum(weight for weight, _ in parts), dtype=np.float64, order="C")
+        held = [(weight, counted[attrs]) for weight, counted in self._held if attrs in counted]
+        mixed: Array | None = None
+        for weight, kept in held:
+            counts = _wide(kept)
+            # In one order of memory, however it was counted: sums over it round alike.
+            part = np.multiply(counts, weight / float(counts.sum()), order="C", dtype=np.float64)
+            mixed = part if mixed is None else np.add(mixed, part, out=mixed)
+        assert mixed is not None
+        mixed /= sum(weight for weight, _ in held)
+        return mixed
 
     def keep(self, wanted: Iterable[Attrs]) -> None:
         """Drop all others, which nobody will ask for any more."""

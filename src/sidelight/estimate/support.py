@@ -140,10 +140,9 @@ class Support:
 
     def count(self, attrs: Attrs) -> Array:
         size = self.domain.size(attrs)
-        counts = np.zeros(size)
         # Block by block: what is computed for each record stays in the processor's cache.
-        for some in _blocks(len(self.records), at_least=size):
-            counts += np.bincount(self.cells(attrs, some), self.weights[some], size)
+        blocks = _blocks(len(self.records), at_least=size)
+        counts = _added(np.bincount(self.cells(attrs, some), self.weights[some], size) for some in blocks)
         return counts.reshape(self.domain.project(attrs).shape)
 
     def cells(self, attrs: Attrs, some: slice = slice(None)) -> Cells:
@@ -183,10 +182,8 @@ def _code_type(domain: Domain) -> np.dtype[Any]:
 
 def tally(cells: Cells, weights: Array, size: int) -> Array:
     """The weight in each of so many cells."""
-    counts = np.zeros(size)
-    for some in _blocks(len(cells), at_least=size):
-        counts += np.bincount(cells[some], weights[some], size)
-    return counts
+    blocks = _blocks(len(cells), at_least=size)
+    return _added(np.bincount(cells[some], weights[some], size) for some in blocks)
 
 
 def tilt(weights: Array, cells: Cells, ratio: Array) -> None:
@@ -197,7 +194,15 @@ def tilt(weights: Array, cells: Cells, ratio: Array) -> None:
 
 def _blocks(records: int, *, at_least: int = 0) -> Iterator[slice]:
     step = max(_AT_ONCE, at_least)
-    return (slice(start, start + step) for start in range(0, records, step))
+    return (slice(start, start + step) for start in range(0, max(records, 1), step))
+
+
+def _added(parts: Iterator[NDArray[Any]]) -> Array:
+    """The sum of all, in the place of the first."""
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total
 
 
 @dataclass(frozen=True, eq=False)

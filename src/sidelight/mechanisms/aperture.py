@@ -244,7 +244,7 @@ class Aperture(Mechanism):
         unit: Unit,
     ) -> Prior:
         """The public model, narrowed where the budget can tell more than it: the tree has room for both."""
-        wanted = [attrs for attrs in weights if len(attrs) > 1]
+        wanted = [attrs for attrs in self._small(model.domain, weights) if len(attrs) > 1]
         forecast = Forecast.of(
             beliefs, model, wanted, weights,
             remaining=remaining, select_share=self.select_share, unit=unit,
@@ -300,7 +300,7 @@ class Aperture(Mechanism):
         recipe = PublicModel(
             max_model_mb=self.max_model_mb / 2, max_marginals=self.max_public_marginals, seed=self.seed
         )
-        return recipe.fit(records, closure)
+        return recipe.fit(records, {attrs: closure[attrs] for attrs in self._small(domain, closure)})
 
     def check(self, domain: Domain, workload: Workload, public: Any) -> None:
         super().check(domain, workload, public)

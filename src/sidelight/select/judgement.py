@@ -23,9 +23,8 @@ Array = NDArray[np.float64]
 
 _SLACK = Fraction(1, 2**40)
 """Of n: what rounding may cost. A sum of 2²⁰ terms in doubles is off by less than 2⁻³² of itself at worst,
-and by pairs, as here, by less than 2⁻⁴⁷."""
-
-
+and by pairs, and then block by block, as here, by less than 2⁻⁴⁶."""
+_CELLS_AT_ONCE = 1 << 15
 _MOST_START = 2.0**10
 """Of n, likewise: what an option may begin with."""
 
@@ -71,7 +70,7 @@ class LeastError(Judgement):
         whole = sum(weights.values())
         self._weights = {attrs: weight / whole for attrs, weight in weights.items()}
         self._total = total
-        self._answers: dict[Attrs, Array] = {}
+        self._answers: dict[Attrs, list[Array]] = {}
 
     def start(self, scale: float) -> Array:
         # PRIVACY: the same on neighbours. Bounded, so that adding it rounds by less than n·2⁻⁴²; where the
@@ -90,10 +89,14 @@ class LeastError(Judgement):
         for places, answers in answers_in_turn(first, queries):
             ((attrs, one),) = answers.items()
             others = [counts.reshape(-1) for model in more for _, counts in model.count_each([attrs])]
-            self._answers = {attrs: np.stack([one, *others])}
+            self._answers = {attrs: [one, *others]}
             yield from places
 
     def __call__(self, query: Query, exact: NDArray[Any]) -> Array:
-        answers = self._answers[query.attrs]
-        errors = [np.abs(exact - mixture @ answers).sum() for mixture in self._mixtures]
+        errors = np.zeros(self.options)
+        for start in range(0, exact.size, _CELLS_AT_ONCE):
+            # Block by block: a marginal may be as large as the models, and there are many options.
+            some = slice(start, start + _CELLS_AT_ONCE)
+            mixed = self._mixtures @ np.stack([counts[some] for counts in self._answers[query.attrs]])
+            errors += np.abs(exact[some] - mixed).sum(axis=1)
         return -self._weights[query.attrs] * np.minimum(errors, 4.0 * self._total)
