@@ -78,7 +78,9 @@ class LatentClasses:
 
     def count(self, attrs: Attrs) -> Array:
         """Shares on a marginal."""
-        tables = [self.tables[place] for place in self.domain.index(attrs)]
+        # The widest attribute last: it comes in by a matrix product, and classes are summed over then.
+        inner = tuple(sorted(attrs, key=lambda attr: self.domain.sizes[attr]))
+        tables = [self.tables[place] for place in self.domain.index(inner)]
         found = np.zeros(self.domain.size(attrs))
         # A fit at a time: all classes together would be the marginal many times over.
         for start in range(0, len(self.shares), _CLASSES):
@@ -87,7 +89,8 @@ class LatentClasses:
             for table in tables[:-1]:
                 grown = (grown[:, None, :] * table[None, :, some]).reshape(-1, grown.shape[1])
             found += (grown @ tables[-1][:, some].T).reshape(-1)
-        return found.reshape(self.domain.project(attrs).shape)
+        turned = found.reshape(self.domain.project(inner).shape)
+        return np.transpose(turned, [inner.index(attr) for attr in attrs])
 
     def draw(self, number: int, *, seed: int) -> Support:
         """Records drawn from it, of one weight each, with total 1; none that cannot be.

@@ -45,7 +45,9 @@ def test_what_a_tree_has_no_room_for_the_records_and_their_classes_are_taken_for
     assert records + classes < (bare_records + bare_classes) / 2
 
 
-def test_the_shares_are_those_with_the_least_weighted_squared_error_on_the_other_half():
+@pytest.mark.parametrize("at_once", [2, 1 << 15])
+def test_the_shares_are_those_with_the_least_weighted_squared_error_on_the_other_half(monkeypatch, at_once):
+    monkeypatch.setattr("sidelight.estimate.public_grain._CELLS_AT_ONCE", at_once)
     halves = public_of(codes_of(600)).halves(seed=0)
 
     _, records, classes = against_each_other(halves, list(CLOSURE), ONES, PLAIN, most=1000)

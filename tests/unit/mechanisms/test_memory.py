@@ -62,6 +62,29 @@ def test_a_run_stays_within_four_times_the_limit(mechanism):
     assert peak < 4 * mechanism.max_model_mb * 2**20
 
 
+@pytest.mark.slow
+def test_a_marginal_that_is_larger_than_a_model_may_be_is_not_looked_at():
+    """One of 14 MB under a limit of 5 MB: measured 30 MB, for others of 1 to 2 MB; 113 MB if it is."""
+    domain = Domain.of({"a": 300, "b": 300, "c": 20, "d": 2, "e": 3})
+
+    def table(records, seed):
+        rng = np.random.default_rng(seed)
+        shared = rng.integers(0, 20, records)
+        others = [rng.integers(0, size, records) for size in (300, 2, 3)]
+        return Table.of_codes(
+            domain, [shared * 15 + rng.integers(0, 15, records), others[0], shared, *others[1:]]
+        )
+
+    unit = Unit("replace")
+    ledger = MemoryLedger(Promise(BUDGET, unit, "memory"))
+    curator = Curator(table(5000, 0), allotment=BUDGET.rho(), unit=unit, ledger=ledger, noise=SeededNoise(1))
+    workload, mechanism = Workload.marginals(domain, degree=3), Aperture(max_model_mb=5.0, oversized="skip")
+
+    _, peak = traced(lambda: mechanism.run(curator, workload, public=table(3000, 1)))
+
+    assert peak < 40 * 2**20
+
+
 def traced(work):
     tracemalloc.start()
     found = work()
