@@ -23,8 +23,9 @@ Array = NDArray[np.float64]
 
 _SLACK = Fraction(1, 2**40)
 """Of n: what rounding may cost. A sum of 2²⁰ terms in doubles is off by less than 2⁻³² of itself at worst,
-and by pairs, and then block by block, as here, by less than 2⁻⁴⁶."""
-_CELLS_AT_ONCE = 1 << 15
+and by pairs, and then block by block, as here, by less than 2⁻⁴⁴."""
+_CELLS_AT_ONCE = 1 << 12
+"""Of each option, of which there may be ten."""
 _MOST_START = 2.0**10
 """Of n, likewise: what an option may begin with."""
 

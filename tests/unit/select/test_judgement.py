@@ -58,7 +58,7 @@ def two_points(kind=LeastError):
     return kind(models, ((1.0, 0.0), (0.0, 1.0)), weights={("a",): 7.0}, total=20.0)
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 1 << 15])
+@pytest.mark.parametrize("at_once", [1, 4, 1 << 12])
 def test_scores_are_the_negative_errors_of_the_blends_weighted_over_the_workload(monkeypatch, at_once):
     monkeypatch.setattr("sidelight.select.judgement._CELLS_AT_ONCE", at_once)
     rng = np.random.default_rng(3)
