@@ -1,4 +1,4 @@
-"""Freed memory, given back to the system.
+"""Working in little memory: long arrays block by block, and freed memory given back to the system.
 
 The C library keeps what was freed for later. After a stage that took much, in pieces of many sizes, that is
 scattered: the next stage finds little of it whole, and the process grows by what it already has.
@@ -6,8 +6,18 @@ scattered: the next stage finds little of it whole, and the process grows by wha
 
 import ctypes
 import sys
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
+
+
+def blocks(size: int, at_once: int) -> Iterator[slice]:
+    """All places of an array, so many at a time, so that what is computed for each stays small.
+
+    >>> list(blocks(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
+    """
+    return (slice(start, start + at_once) for start in range(0, max(size, 1), at_once))
 
 
 def give_back() -> None:

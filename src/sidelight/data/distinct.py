@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sidelight._memory import blocks
 from sidelight.data.engines.base import Codes, Counts, smallest_dtype
 
 Word = npt.NDArray[np.uint64]
 
 _AT_ONCE = 1 << 15
-"""Records that are turned back into codes together: what is computed for each stays small."""
+"""Records that are turned back into codes together."""
 
 
 def distinct_records(
@@ -70,8 +71,7 @@ def _unpacked(
 ) -> Codes:
     """The codes of the records at these places."""
     codes = np.empty((starts.size, len(shape)), dtype=smallest_dtype(max(shape, default=1)), order="F")
-    for block in range(0, starts.size, _AT_ONCE):
-        some = slice(block, block + _AT_ONCE)
+    for some in blocks(starts.size, _AT_ONCE):
         for part, word in zip(parts, words, strict=True):
             rest = word[starts[some]]
             for k in reversed(part):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._memory import blocks
 from sidelight.data.domain import Attrs
 from sidelight.estimate.latent_classes import LatentClasses
 from sidelight.estimate.likelihood import most_likely
@@ -68,7 +69,7 @@ def against_each_other(
             attrs, floor = asked[place], _FLOOR / answer.size
             tried = classes.count(attrs) if classes and attrs in largest else None
             raw = strayed = 0.0
-            for tree_says, own, other, drawn in _blocks(answer, seen[attrs], unseen[attrs], tried):
+            for tree_says, own, other, drawn in _in_blocks(answer, seen[attrs], unseen[attrs], tried):
                 raw += float(((own - other) ** 2).sum())
                 strayed += float(((tree_says - other) ** 2).sum())
                 if drawn is not None:
@@ -81,12 +82,11 @@ def against_each_other(
     return max(_LEAST_STRAY, 2 * float(np.median(ratios)) - 1), *_SHARES[int(np.argmin(errors))]
 
 
-def _blocks(*tables: Array | None) -> Iterator[list[Any]]:
+def _in_blocks(first: Array, *more: Array | None) -> Iterator[list[Any]]:
     """Some cells of all tables at a time: one may be as large as a model."""
-    flat = [None if table is None else table.reshape(-1) for table in tables]
-    assert flat[0] is not None
-    for start in range(0, flat[0].size, _CELLS_AT_ONCE):
-        yield [None if table is None else table[start : start + _CELLS_AT_ONCE] for table in flat]
+    flat = [None if table is None else table.reshape(-1) for table in (first, *more)]
+    for some in blocks(first.size, _CELLS_AT_ONCE):
+        yield [None if table is None else table[some] for table in flat]
 
 
 def grain(

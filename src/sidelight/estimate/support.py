@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._memory import blocks
 from sidelight.data.distinct import distinct_weights
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
@@ -32,7 +33,7 @@ Cells = NDArray[np.unsignedinteger]
 _ROUNDS_BETWEEN_RECOUNTS = 100
 """Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
 _AT_ONCE = 1 << 15
-"""Records that are looked at together: what is computed for each stays small."""
+"""Records that are looked at together."""
 _CELLS_TOGETHER = 1 << 14
 """Of a table that several marginals are summed from: more cells take longer than counting again."""
 
@@ -141,8 +142,11 @@ class Support:
     def count(self, attrs: Attrs) -> Array:
         size = self.domain.size(attrs)
         # Block by block: what is computed for each record stays in the processor's cache.
-        blocks = _blocks(len(self.records), at_least=size)
-        counts = _added(np.bincount(self.cells(attrs, some), self.weights[some], size) for some in blocks)
+        parts = (
+            np.bincount(self.cells(attrs, some), self.weights[some], size)
+            for some in blocks(len(self.records), max(_AT_ONCE, size))
+        )
+        counts = _added(parts)
         return counts.reshape(self.domain.project(attrs).shape)
 
     def cells(self, attrs: Attrs, some: slice = slice(None)) -> Cells:
@@ -182,19 +186,14 @@ def _code_type(domain: Domain) -> np.dtype[Any]:
 
 def tally(cells: Cells, weights: Array, size: int) -> Array:
     """The weight in each of so many cells."""
-    blocks = _blocks(len(cells), at_least=size)
-    return _added(np.bincount(cells[some], weights[some], size) for some in blocks)
+    every = blocks(len(cells), max(_AT_ONCE, size))
+    return _added(np.bincount(cells[some], weights[some], size) for some in every)
 
 
 def tilt(weights: Array, cells: Cells, ratio: Array) -> None:
     """Multiply the weight of each record, in its place, by the ratio of the cell that it is in."""
-    for some in _blocks(len(cells)):
+    for some in blocks(len(cells), _AT_ONCE):
         weights[some] *= ratio[cells[some]]
-
-
-def _blocks(records: int, *, at_least: int = 0) -> Iterator[slice]:
-    step = max(_AT_ONCE, at_least)
-    return (slice(start, start + step) for start in range(0, max(records, 1), step))
 
 
 def _added(parts: Iterator[NDArray[Any]]) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._memory import blocks
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
@@ -95,9 +96,8 @@ class LeastError(Judgement):
 
     def __call__(self, query: Query, exact: NDArray[Any]) -> Array:
         errors = np.zeros(self.options)
-        for start in range(0, exact.size, _CELLS_AT_ONCE):
-            # Block by block: a marginal may be as large as the models, and there are many options.
-            some = slice(start, start + _CELLS_AT_ONCE)
+        # A marginal may be as large as the models, and there are many options.
+        for some in blocks(exact.size, _CELLS_AT_ONCE):
             mixed = self._mixtures @ np.stack([counts[some] for counts in self._answers[query.attrs]])
             errors += np.abs(exact[some] - mixed).sum(axis=1)
         return -self._weights[query.attrs] * np.minimum(errors, 4.0 * self._total)
