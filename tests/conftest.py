@@ -1,6 +1,8 @@
 """Fixtures that every test may use."""
 
 import os
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +22,9 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import postgres_server
 
 # A busy machine is no fault of the code: no test is timed.
 settings.register_profile("untimed", deadline=None)
@@ -41,6 +46,13 @@ def shared_data() -> Path:
     if folder is None:
         pytest.skip("real data sets are absent: set SIDELIGHT_DATA to the folder that holds them")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[postgres_server.Server]:
+    """A real PostgreSQL, one a process that runs tests, and only where a test asks for it."""
+    with postgres_server.running() as server:
+        yield server
 
 
 @dataclass(frozen=True)

@@ -159,9 +159,7 @@ def from_spark_table(tmp_path, request):
 
 
 def from_postgres(tmp_path, request):
-    url = os.environ.get("SIDELIGHT_TEST_POSTGRES")
-    if not url:
-        pytest.skip("set SIDELIGHT_TEST_POSTGRES to the URL of a PostgreSQL database to test that engine")
+    url = request.getfixturevalue("postgres").url
     psycopg = pytest.importorskip("psycopg")
     types = ["text", "bigint", "integer", "float8", "float8", "boolean", "bigint", "float8"]
     table = f"sidelight_{uuid.uuid4().hex}"

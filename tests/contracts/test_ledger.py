@@ -1,6 +1,5 @@
 """What every ledger must do, whatever keeps its lines."""
 
-import os
 import secrets
 from fractions import Fraction
 
@@ -22,9 +21,7 @@ PURE = Promise(Budget(epsilon=1.0, delta=0.0), Unit("add-or-remove", records=2),
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def open_ledger(request, tmp_path):
     """Makes a ledger of each kind."""
-    database = os.environ.get("SIDELIGHT_POSTGRES")
-    if request.param == "postgres" and not database:
-        pytest.skip("no PostgreSQL to try: set SIDELIGHT_POSTGRES to the URL of a scratch database")
+    database = request.getfixturevalue("postgres").url if request.param == "postgres" else None
 
     def make(promise):
         if request.param == "memory":
