@@ -17,6 +17,7 @@ from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Event
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource, SystemNoise
+from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, Silent
 
@@ -35,7 +36,7 @@ class Door:
         journal: Journal | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.unit = unit
+        self.unit = agreed_unit(asked=unit, promise=ledger.promise)
         self._accountant = Accountant(allotment)
         self._ledger = ledger
         self._run = run if run is not None else ledger.begin(allotment, label="a run")

@@ -19,6 +19,7 @@ from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.convert import epsilon_of
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, new_run
 from sidelight.privacy.noise import NoiseSource, SystemNoise
+from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
@@ -52,7 +53,8 @@ def release(
         epsilon: what to spend of ε, at ``delta``, or at the ledger's δ where a ledger is given.
         delta: δ; a probability well below 1/n.
         public: a public table of the same schema, for the mechanisms that use one.
-        unit: what one person can change, ``replace`` or ``add-or-remove``; the schema's unless said.
+        unit: what one person can change, ``replace`` or ``add-or-remove``; unless said, that of
+            schema and ledger.
         mechanism: a name, or a mechanism with its settings.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
         ledger: a file or database that keeps this table's spending for ever.
@@ -84,6 +86,7 @@ def run(
     progress: Progress,
 ) -> Release:
     """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the books."""
+    agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
     identity = {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
     folder = None if checkpoint is None else Path(checkpoint)

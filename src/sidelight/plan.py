@@ -13,6 +13,7 @@ from sidelight.mechanisms.prior_folder import read_public
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 
@@ -46,12 +47,9 @@ class Plan:
         """Check all of it, and read the public table; nothing private is touched."""
         known = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
         recipe = mechanism_of(_default(public) if mechanism is None else mechanism, settings)
-        who = known.unit if unit is None else Unit.of(unit)
-        if ledger is not None and ledger.promise.unit != who:
-            raise SettingError(
-                f"the ledger protects {ledger.promise.unit.describe()}, but this release asks for "
-                f"{who.describe()}. A promise cannot change: leave the unit out, or open another ledger."
-            )
+        who = agreed_unit(
+            asked=unit, declared=known.declared_unit, promise=None if ledger is None else ledger.promise
+        )
         plan = cls(
             schema=known,
             workload=Workload.of(workload, known.domain),

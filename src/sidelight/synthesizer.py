@@ -38,7 +38,7 @@ class Synthesizer:
             needed: learned from the private table it would leak.
         mechanism: a name, or a mechanism with its settings.
         workload: the queries to answer well: ``3-way`` unless said.
-        unit: what one person can change; the schema's unless said.
+        unit: what one person can change; that of schema and ledger unless said.
         ledger: a file or database that keeps this table's spending for ever.
         checkpoint: a folder in which every paid output is journalled; the same fit resumes.
         noise: operating-system noise unless said; ``sl.testing.SeededNoise`` for experiments.

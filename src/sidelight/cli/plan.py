@@ -16,7 +16,7 @@ def plan(
     ] = None,
     workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
     unit: Annotated[
-        str | None, typer.Option(help="replace or add-or-remove; the schema's unless said.")
+        str | None, typer.Option(help="replace or add-or-remove; that of schema and ledger unless said.")
     ] = None,
     public: Annotated[
         list[str] | None,

@@ -62,7 +62,7 @@ def release(
     warn_if_same(table, public)
     book = open_ledger(ledger)
     plan = Plan.of(
-        schema=schema, epsilon=epsilon, delta=None, unit=book.promise.unit, mechanism=mechanism,
+        schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
         workload=workload, public=one_or_all(public), ledger=book, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:

@@ -17,6 +17,7 @@ from sidelight.data.frames import kind_of
 from sidelight.data.read import describe, open_source
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError, SchemaError
+from sidelight.privacy.unit import Unit
 
 _FEW = 16
 """Whole numbers of at most this many distinct values are drafted as labels."""
@@ -72,7 +73,7 @@ def draft(public_table: Any, *, bins: int = 32) -> Schema:
     note = _HEAD + "".join(
         f"\nLeft out: {name!r} holds neither text, numbers nor booleans." for name in left_out
     )
-    return Schema(tuple(columns), note=note)
+    return Schema(tuple(columns), Unit(), note=note)  # declared, for a person to see and to correct
 
 
 def _column(source: DuckDBSource, place: int, name: str, kind: ValueKind, bins: int) -> Column:

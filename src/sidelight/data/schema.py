@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+UNSAID = Unit()
+"""The unit of a schema that says nothing of it; told from one that somebody gave by its identity."""
+
+
 @dataclass(frozen=True)
 class Schema:
     """How raw columns become attributes, and the unit of privacy.
@@ -51,13 +55,17 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
-    unit: Unit = Unit()
+    unit: Unit = UNSAID
+    """What one person can change, as far as the schema says; see ``declared_unit``."""
     note: str = field(default="", compare=False)
     """Written as a comment at the head of the file; means nothing."""
     impossible: tuple[Combination, ...] = ()
     """Labels that never occur together: no model gives them mass, no synthetic record holds them."""
+    says_unit: bool = field(init=False, compare=False, repr=False)
+    """Whether somebody gave the unit; a schema that leaves it out takes the ledger's."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "says_unit", self.unit is not UNSAID)
         if not self.columns:
             raise SchemaError("the schema has no columns; declare each one in a table such as [columns.age].")
         names = [column.name for column in self.columns]
@@ -108,7 +116,7 @@ class Schema:
         return draft(public_table, bins=bins)
 
     @classmethod
-    def from_domain(cls, sizes: Mapping[str, int] | Domain, *, unit: Unit | str = "replace") -> "Schema":
+    def from_domain(cls, sizes: Mapping[str, int] | Domain, *, unit: Unit | str | None = None) -> "Schema":
         """The schema of a coded table, whose columns hold whole numbers from 0 to size − 1.
 
         >>> Schema.from_domain({"age": 32, "sex": 2}).domain.shape
@@ -116,7 +124,13 @@ class Schema:
         """
         domain = sizes if isinstance(sizes, Domain) else Domain.of(sizes)
         columns = [IntegerColumn(a, low=0, high=size - 1) for a, size in domain.sizes.items()]
-        return cls(tuple(columns), Unit.of(unit), impossible=domain.impossible)
+        given = UNSAID if unit is None else Unit.of(unit)
+        return cls(tuple(columns), given, impossible=domain.impossible)
+
+    @property
+    def declared_unit(self) -> Unit | None:
+        """The unit that the schema declares; None where it says nothing of it."""
+        return self.unit if self.says_unit else None
 
     @cached_property
     def domain(self) -> Domain:
@@ -142,7 +156,8 @@ class Schema:
         """A hash of all that the schema means; notes do not count."""
         from sidelight.data.schema_toml import render
 
-        return hashlib.sha256(render(self, notes=False).encode()).hexdigest()
+        # A unit that is not declared counts as the usual one, which keeps fingerprints what they always were.
+        return hashlib.sha256(render(self, notes=False, unit=True).encode()).hexdigest()
 
     def column(self, name: str) -> Column:
         """The column of this name."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, RealColumn
 from sidelight.data.domain import Combination
-from sidelight.data.schema import Schema
+from sidelight.data.schema import UNSAID, Schema
 from sidelight.errors import SchemaError, SettingError
 from sidelight.privacy.unit import Unit
 
@@ -35,17 +35,18 @@ def parse(text: str) -> Schema:
         raise SchemaError("the schema's columns must be tables such as [columns.age].")
     return Schema(
         tuple(_column(name, keys) for name, keys in columns.items()),
-        _unit(tree.get("unit", {})),
+        _unit(tree["unit"]) if "unit" in tree else UNSAID,
         impossible=_impossible(tree.get("impossible", [])),
     )
 
 
-def render(schema: Schema, *, notes: bool = True) -> str:
-    """The schema as TOML."""
+def render(schema: Schema, *, notes: bool = True, unit: bool = False) -> str:
+    """The schema as TOML, with the unit that it declares; ``unit`` writes one that it does not, too."""
     lines = _comment(schema.note) if notes else []
-    lines += ["[unit]", f"relation = {_value(schema.unit.relation)}", f"records = {schema.unit.records}"]
+    if unit or schema.says_unit:
+        lines += ["[unit]", f"relation = {_value(schema.unit.relation)}", f"records = {schema.unit.records}"]
     for column in schema.columns:
-        lines += ["", f"[columns.{_key(column.name)}]"]
+        lines += [*[""] * bool(lines), f"[columns.{_key(column.name)}]"]
         if notes:
             lines += _comment(column.note)
         lines.append(f"kind = {_value(column.kind)}")

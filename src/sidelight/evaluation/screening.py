@@ -22,6 +22,7 @@ from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurato
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.noise import NoiseSource
+from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 
@@ -109,15 +110,15 @@ def screen(
     if not publics:
         raise SettingError("there is nothing to screen: give at least one public table.")
     known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+    book = _ledger(ledger, epsilon, unit, known)
+    who = book.promise.unit
     tables = {name: _read(public, known) for name, public in publics.items()}
     supports_domain = next(iter(tables.values())).domain
     asked = Workload.of(workload, supports_domain)
-    who = Unit.of(unit) if unit is not None else known.unit if known is not None else Unit("replace")
     for name, table in tables.items():
         if table.domain != supports_domain:
             raise SettingError(f"public table {name!r} has other attributes than the first one.")
         Support.of_table(table, total=1.0)  # refuses an empty one before anything is charged
-    book = _ledger(ledger, epsilon, who)
     allotment = Budget(epsilon=epsilon, delta=0.0).pure()
     book.require(allotment)
     table = _read(private, known)
@@ -192,15 +193,16 @@ def _read(table: Any, schema: Schema | None) -> Table:
     return Table.read(table, schema)
 
 
-def _ledger(ledger: Ledger | str | Path | None, epsilon: float, unit: Unit) -> Ledger:
+def _ledger(
+    ledger: Ledger | str | Path | None, epsilon: float, unit: Unit | str | None, schema: Schema | None
+) -> Ledger:
+    """The ledger, or one for this screening alone; it protects what the call and the schema say, too."""
+    declared = None if schema is None else schema.declared_unit
     if ledger is None:
-        return MemoryLedger(Promise(Budget(epsilon=epsilon, delta=0.0), unit, "this screening"))
+        who = agreed_unit(asked=unit, declared=declared)
+        return MemoryLedger(Promise(Budget(epsilon=epsilon, delta=0.0), who, "this screening"))
     from sidelight.privacy.sql_ledger import open_ledger
 
     book = open_ledger(ledger)
-    if book.promise.unit != unit:
-        raise SettingError(
-            f"the ledger protects {book.promise.unit.describe()}, but the screening asks for "
-            f"{unit.describe()}."
-        )
+    agreed_unit(asked=unit, declared=declared, promise=book.promise)
     return book

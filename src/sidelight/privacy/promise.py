@@ -37,6 +37,44 @@ class Promise:
             raise LedgerError(f"the promise cannot be read: {error}") from error
 
 
+def agreed_unit(
+    *, asked: Unit | str | None = None, declared: Unit | None = None, promise: Promise | None = None
+) -> Unit:
+    """The unit that the call, the schema and the ledger agree on; where two of them differ, it is refused.
+
+    Args:
+        asked: what the call says, if it says anything.
+        declared: what the schema says, if it says anything (``Schema.declared_unit``).
+        promise: what the ledger was opened with, if there is one.
+
+    PRIVACY: every sensitivity follows from the unit, so nobody's word may silently replace another's. What
+    nobody says is ``Unit()``.
+
+    >>> agreed_unit(declared=Unit("add-or-remove", records=5)).records, agreed_unit().relation
+    (5, 'replace')
+    """
+    said = [
+        (who, unit)
+        for who, unit in (
+            ("the ledger promises", None if promise is None else promise.unit),
+            ("the schema declares", declared),
+            ("this call asks for", None if asked is None else Unit.of(asked)),
+        )
+        if unit is not None
+    ]
+    if not said:
+        return Unit()
+    (first, unit), *others = said
+    for who, other in others:
+        if other != unit:
+            raise SettingError(
+                f"{first} {unit.spelled()}, but {who} {other.spelled()}. Both must say what one person can "
+                "really change: correct the one that is wrong, or leave it out. A ledger's promise cannot "
+                "change: another unit needs another ledger. Nothing was read and nothing was charged."
+            )
+    return unit
+
+
 def exhausted(
     promise: Promise,
     spent: Tally,

@@ -61,6 +61,15 @@ class Unit:
             return self.records * (Fraction(high) - Fraction(low))
         return self.records * max(abs(Fraction(low)), abs(Fraction(high)))
 
+    def spelled(self) -> str:
+        """The unit as people write it.
+
+        >>> Unit("add-or-remove", records=5).spelled()
+        "'add-or-remove' of up to 5 records a person"
+        """
+        who = "one record" if self.records == 1 else f"up to {self.records} records"
+        return f"{self.relation!r} of {who} a person"
+
     def describe(self) -> str:
         """The promise in words."""
         who = "one record" if self.records == 1 else f"up to {self.records} records of one person"

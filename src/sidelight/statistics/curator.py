@@ -24,7 +24,7 @@ from sidelight.privacy import event as events
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.ledger import Ledger, MemoryLedger
 from sidelight.privacy.noise import NoiseSource
-from sidelight.privacy.promise import Promise
+from sidelight.privacy.promise import Promise, agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.grid import Grid, Whole
 from sidelight.statistics.group import Array, Group
@@ -390,16 +390,12 @@ def open_run(
     budget = Budget(epsilon=epsilon, delta=0.0 if delta is None else delta)
     allotment: Cost = budget.pure() if delta is None else budget.rho()
     if ledger is None:
-        book: Ledger = MemoryLedger(Promise(budget, Unit.of(unit or "replace"), "these groups"))
+        book: Ledger = MemoryLedger(Promise(budget, agreed_unit(asked=unit), "these groups"))
     else:
         from sidelight.privacy.sql_ledger import open_ledger
 
         book = open_ledger(ledger)
-        if unit is not None and Unit.of(unit) != book.promise.unit:
-            raise SettingError(
-                f"the ledger promises {book.promise.unit.describe()}; this asks for "
-                f"{Unit.of(unit).describe()}. Nothing was read and nothing was charged."
-            )
+        agreed_unit(asked=unit, promise=book.promise)
     run = book.begin(allotment, label=label)
     try:
         yield {"allotment": allotment, "unit": book.promise.unit, "ledger": book, "run": run}

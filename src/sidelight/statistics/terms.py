@@ -15,6 +15,7 @@ from sidelight.errors import SettingError
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource, SystemNoise
+from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.curator import GroupCurator, open_groups
 from sidelight.statistics.grid import Grid
@@ -80,7 +81,7 @@ class Terms:
     def card(self, statistic: str, grid: Grid, curator: Door | None) -> dict[str, Any]:
         """What a reader needs to know about how a number was made; nothing private."""
         noise = self.noise if self.noise is not None else SystemNoise()
-        unit = Unit.of(self.unit or "replace") if curator is None else curator.unit
+        unit = agreed_unit(asked=self.unit) if curator is None else curator.unit
         card: dict[str, Any] = {
             "statistic": statistic,
             "bounds": [grid.low, grid.high],

@@ -154,7 +154,7 @@ class DuckDBEngine(SqlEngine):
         columns = tuple(column for column in self._schema.columns if column.name in asked)
         if not columns:
             return [np.array(self.records, dtype=np.int64) for _ in marginals]
-        schema = Schema(columns, self._schema.unit)
+        schema = Schema(columns)
         counter = MarginalCounter(schema.domain, marginals, expected=self.records)
         for batch in encoded_columns(self._duckdb, schema):
             if any(any(refused(codes)) for codes in batch):
