@@ -7,13 +7,29 @@ sidelight.errors.SettingError: select_share must be a share between 0 and 1; got
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from sidelight.errors import SettingError
 
 
+def brief(value: object) -> str:
+    """A value as a message shows it: what people or files give may be of any length."""
+    try:
+        shown = repr(value)
+    except (RecursionError, ValueError):  # a number of thousands of digits
+        return f"a value of type {type(value).__name__}"
+    return shown if len(shown) <= 100 else f"{shown[:99]}…"
+
+
+def listed(names: Iterable[str], most: int = 40) -> str:
+    """Names as a message lists them: the first ones, cut where they are long."""
+    given = list(names)
+    shown = [name if len(name) <= 100 else f"{name[:99]}…" for name in given[:most]]
+    return ", ".join(shown) + (f" and {len(given) - most:,} more" if len(given) > most else "")
+
+
 def _refuse(name: str, wanted: str, got: object) -> SettingError:
-    return SettingError(f"{name} must be {wanted}; got {got!r}.")
+    return SettingError(f"{name} must be {wanted}; got {brief(got)}.")
 
 
 def _is_number(value: object) -> bool:

@@ -9,7 +9,9 @@ The codes of a column are, in this order,
 A bin is half-open, [eᵢ, eᵢ₊₁); the last bin of a real column also holds its upper edge.
 """
 
+import sys
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +21,7 @@ from typing import ClassVar, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sidelight._check import brief
 from sidelight.errors import SchemaError
 
 Label = str | int | float | bool
@@ -29,6 +32,10 @@ _T = TypeVar("_T")
 
 LARGEST = 2**53 - 1
 """The largest whole number that every engine compares exactly, as a float64."""
+MOST_CODES = 2**20
+"""Most labels or bins of a column. All marginals hold at least a number for each, and so does every label."""
+LONGEST = 1000
+"""Most characters of a label or of a column's name."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +56,18 @@ class Column(ABC):
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _is_writable(self.name):
-            raise SchemaError(f"a column's name must be text without null characters; got {self.name!r}.")
+            raise SchemaError(
+                f"a column's name must be text without null characters; got {brief(self.name)}."
+            )
+        if len(self.name) > LONGEST:
+            raise SchemaError(
+                f"the column name {brief(self.name)} is longer than {LONGEST:,} characters; shorten it."
+            )
         if not isinstance(self.missing, bool):
-            raise self._wrong(f"missing must be true or false; got {self.missing!r}")
+            raise self._wrong(f"missing must be true or false; got {brief(self.missing)}")
         if self.outside not in self.places:
             listed = ", ".join(map(repr, self.places))
-            raise self._wrong(f"outside must be one of {listed}; got {self.outside!r}")
+            raise self._wrong(f"outside must be one of {listed}; got {brief(self.outside)}")
 
     @property
     @abstractmethod
@@ -86,7 +99,15 @@ class Column(ABC):
         return self.size - 1 if self.missing else None
 
     def _wrong(self, what: str) -> SchemaError:
-        return SchemaError(f"column {self.name!r}: {what}.")
+        return SchemaError(f"column {brief(self.name)}: {what}.")
+
+    def _check_codes(self, declared: int, what: str) -> None:
+        """Refuse so many labels or bins before any of them is made."""
+        if declared > MOST_CODES:
+            raise self._wrong(
+                f"it would have {declared:,} {what}, more than {MOST_CODES:,}. Declare fewer: wider bins "
+                '(bins = …), or the labels that matter and outside = "other"'
+            )
 
     def _special_labels(self) -> tuple[str, ...]:
         return ("other",) * (self.outside == "other") + ("missing",) * self.missing
@@ -109,6 +130,7 @@ class CategoricalColumn(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_codes(len(self.labels), "labels")
         for label in self.labels:
             self._check_label(label)
         kinds = {_kind_of(label) for label in self.labels}
@@ -117,8 +139,8 @@ class CategoricalColumn(Column):
         elif len(kinds) > 1:
             raise self._wrong("labels must all be of one type (text, numbers, or true and false)")
         if len(set(self.labels)) < len(self.labels):
-            twice = next(label for label in self.labels if self.labels.count(label) > 1)
-            raise self._wrong(f"labels must be distinct; {twice!r} stands twice")
+            twice = next(label for label, often in Counter(self.labels).items() if often > 1)
+            raise self._wrong(f"labels must be distinct; {brief(twice)} stands twice")
         if not self.size:
             raise self._wrong("at least one label is needed")
         self._check_other()
@@ -127,9 +149,14 @@ class CategoricalColumn(Column):
         if isinstance(label, str):
             if not _is_writable(label):
                 raise self._wrong("labels must be text without null characters")
+            if len(label) > LONGEST:
+                raise self._wrong(
+                    f"the label {brief(label)} is longer than {LONGEST:,} characters; write a short one, and "
+                    "keep the long text elsewhere"
+                )
         elif not isinstance(label, (bool, int, float)) or not abs(label) <= LARGEST:
             raise self._wrong(
-                f"a numeric label must be finite and below 2^53; got {label!r} (declare it as text)"
+                f"a numeric label must be finite and below 2^53; got {brief(label)} (declare it as text)"
             )
 
     def _check_other(self) -> None:
@@ -146,7 +173,7 @@ class CategoricalColumn(Column):
             self._check_label(self.other_label)
         if self.other_label in self.labels:
             raise self._wrong(
-                f"{self.other_label!r} is a label: declare another other_label for outside values"
+                f"{brief(self.other_label)} is a label: declare another other_label for outside values"
             )
 
     @property
@@ -175,7 +202,8 @@ class NumericColumn(Column):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.bins is not None and (_kind_of(self.bins) != "integer" or self.bins < 1):
-            raise self._wrong(f"bins must be a whole number of at least 1; got {self.bins!r}")
+            raise self._wrong(f"bins must be a whole number of at least 1; got {brief(self.bins)}")
+        self._check_codes(self.bins or len(self.edges or ()), "bins")
         if (self.edges is None) != (self.low is not None and self.high is not None):
             raise self._wrong("declare either low and high, or edges")
         if self.edges is not None and not (self.low is self.high is self.bins is None):
@@ -218,12 +246,14 @@ class IntegerColumn(NumericColumn):
                 raise self._wrong(
                     f"{self.bins} bins were asked for, but there are only {count} whole numbers"
                 )
+            if self.bins is None:
+                self._check_codes(count, "bins, one for each whole number from low to high")
         else:
             self._check_bounds()
 
     def _check_number(self, number: object) -> None:
         if not isinstance(number, int) or isinstance(number, bool) or abs(number) > LARGEST:
-            raise self._wrong(f"bounds must be whole numbers below 2^53; got {number!r}")
+            raise self._wrong(f"bounds must be whole numbers below 2^53; got {brief(number)}")
 
     @property
     def is_unit(self) -> bool:
@@ -259,6 +289,8 @@ class IntegerColumn(NumericColumn):
         return "integer"
 
     def code_labels(self) -> tuple[Label, ...]:
+        if self.is_unit:
+            return (*range(self.first, self.last + 1), *self._special_labels())
         pairs = _pairs([int(bound) for bound in self.bounds])
         if all(right - left == 1 for left, right in pairs):
             return (*(int(left) for left, _ in pairs), *self._special_labels())
@@ -292,8 +324,8 @@ class RealColumn(NumericColumn):
 
     def _check_number(self, number: object) -> None:
         is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-        if not is_number or not abs(number) < float("inf"):  # type: ignore[arg-type]  # a number by now
-            raise self._wrong(f"bounds must be finite numbers; got {number!r}")
+        if not is_number or not abs(number) <= sys.float_info.max:  # type: ignore[arg-type]  # a number by now
+            raise self._wrong(f"bounds must be finite numbers; got {brief(number)}")
 
     @cached_property
     def bounds(self) -> npt.NDArray[np.float64]:

@@ -1,17 +1,19 @@
 """Attributes, sizes and impossible combinations: all of the data that the mathematics sees."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from sidelight._check import brief, listed
 from sidelight.errors import SchemaError, WorkloadError
 
 Attrs = tuple[str, ...]
 """Names of attributes, in the order of a marginal's axes."""
 
 
-_MOST_STEPS = 100_000
+_MOST_STEPS = 1_000_000
 """Of the search for a possible record; a fit that finds none says so itself."""
 
 
@@ -31,8 +33,8 @@ class Combination:
     @classmethod
     def of(cls, said: Mapping[str, object]) -> "Combination":
         """From attribute names to a value, or a list of them."""
-        listed = [tuple(v) if isinstance(v, (list, tuple, set, frozenset)) else (v,) for v in said.values()]
-        return cls(tuple(said), tuple(listed))
+        values = [tuple(v) if isinstance(v, (list, tuple, set, frozenset)) else (v,) for v in said.values()]
+        return cls(tuple(said), tuple(values))
 
     def __str__(self) -> str:
         return ", ".join(
@@ -59,9 +61,11 @@ class Domain:
         if len(self.attrs) != len(self.shape):
             raise SchemaError(f"{len(self.attrs)} attributes were named but {len(self.shape)} sizes given.")
         if len(set(self.attrs)) < len(self.attrs):
-            twice = sorted({a for a in self.attrs if self.attrs.count(a) > 1})
+            twice = sorted(attr for attr, often in Counter(self.attrs).items() if often > 1)
             raise SchemaError(f"attribute names must be distinct; {', '.join(twice)} stands twice.")
         for attr, size in zip(self.attrs, self.shape, strict=True):
+            if not isinstance(size, int) or isinstance(size, bool) or not isinstance(attr, str):
+                raise SchemaError("attributes are names, and their sizes whole numbers.")
             if size < 1:
                 raise SchemaError(f"attribute {attr!r} must have at least one value; got {size}.")
         for combination in self.impossible:
@@ -78,7 +82,7 @@ class Domain:
         for attr, codes in zip(combination.attrs, combination.values, strict=True):
             if attr not in self.sizes:
                 raise SchemaError(
-                    f"an impossible combination names {attr!r}; the schema has {', '.join(self.attrs)}."
+                    f"an impossible combination names {attr!r}; the schema has {listed(self.attrs)}."
                 )
             size = self.sizes[attr]
             if not codes or any(type(code) is not int or not 0 <= code < size for code in codes):
@@ -129,33 +133,43 @@ class Domain:
         """Refuse attributes that this domain does not have."""
         unknown = [attr for attr in attrs if attr not in self.sizes]
         if unknown:
-            raise WorkloadError(
-                f"unknown attribute {', '.join(map(repr, unknown))}; the schema has {', '.join(self.attrs)}."
-            )
+            named = ", ".join(map(brief, unknown[:5]))
+            raise WorkloadError(f"unknown attribute {named}; the schema has {listed(self.attrs)}.")
 
 
 def _has_possible(impossible: Sequence[Combination], sizes: Mapping[str, int]) -> bool:
     """Whether some record avoids every combination; attribute by attribute, and back where none is left."""
     wanted = [dict(zip(c.attrs, map(frozenset, c.values), strict=True)) for c in impossible]
     order = list(dict.fromkeys(attr for combination in impossible for attr in combination.attrs))
+    last = [max(order.index(attr) for attr in c.attrs) for c in impossible]
+    codes = {attr: _told_apart(attr, wanted, sizes[attr]) for attr in order}
     steps = 0
 
     def avoids(place: int, alive: list[int]) -> bool:
         """Whether values from ``place`` on can avoid those that all values so far agree with."""
         nonlocal steps
-        steps += 1
         if not alive or steps > _MOST_STEPS:
             return True
         attr = order[place]
         seen = set()
-        for code in range(sizes[attr]):
+        for code in codes[attr]:
+            steps += len(alive)
+            if steps > _MOST_STEPS:
+                return True
             left = tuple(c for c in alive if attr not in wanted[c] or code in wanted[c][attr])
             if left in seen:
                 continue
             seen.add(left)
-            is_met = any(wanted[c].keys() <= set(order[: place + 1]) for c in left)
+            is_met = any(last[c] <= place for c in left)
             if not is_met and avoids(place + 1, list(left)):
                 return True
         return False
 
     return avoids(0, list(range(len(wanted))))
+
+
+def _told_apart(attr: str, wanted: Sequence[Mapping[str, frozenset[object]]], size: int) -> list[object]:
+    """The codes that some combination lists, and one that none does, where there is one."""
+    named = {code for combination in wanted for code in combination.get(attr, ())}
+    spare = next((code for code in range(min(size, len(named) + 1)) if code not in named), None)
+    return list(named) if spare is None else [spare, *named]

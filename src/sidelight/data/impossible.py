@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._check import brief, listed
 from sidelight.data.column import CategoricalColumn, Column, Label
 from sidelight.data.domain import Attrs, Combination, Domain
 from sidelight.errors import SchemaError, TooLargeError
@@ -29,34 +30,53 @@ Mask = tuple[Attrs, NDArray[np.bool_]]
 _LISTED = 12
 """Most labels that a message names."""
 MOST_CELLS = 2**27
+MOST_COMBINATIONS = 1000
 
 
-def as_declared(combination: Combination, columns: Sequence[Column]) -> Combination:
-    """The same combination with attributes and labels spelled and ordered as the schema has them."""
-    codes = as_codes(combination, columns)
-    labels = {column.name: column.code_labels() for column in columns}
-    return Combination(
-        codes.attrs,
-        tuple(
-            tuple(labels[attr][int(code)] for code in values)
-            for attr, values in zip(codes.attrs, codes.values, strict=True)
-        ),
-    )
-
-
-def as_codes(combination: Combination, columns: Sequence[Column]) -> Combination:
-    """The combination in codes, attributes in the order of the columns."""
-    if not combination.attrs:
-        raise SchemaError(
-            '[[impossible]] names no column; name each with its labels, such as age = ["0–15"].'
+def as_declared(combinations: Sequence[Combination], columns: Sequence[Column]) -> tuple[Combination, ...]:
+    """The same combinations, each once, attributes and labels spelled and ordered as the schema has them."""
+    coded = as_codes(combinations, columns)
+    used = {attr for combination in coded for attr in combination.attrs}
+    labels = {column.name: column.code_labels() for column in columns if column.name in used}
+    declared = (
+        Combination(
+            codes.attrs,
+            tuple(
+                tuple(labels[attr][int(code)] for code in values)
+                for attr, values in zip(codes.attrs, codes.values, strict=True)
+            ),
         )
-    known = {column.name: column for column in columns}
-    for attr in combination.attrs:
-        if attr not in known:
-            raise SchemaError(f"[[impossible]] names the column {attr!r}; the schema has {', '.join(known)}.")
-    said = dict(zip(combination.attrs, combination.values, strict=True))
-    attrs = tuple(name for name in known if name in said)
-    return Combination(attrs, tuple(_codes(known[attr], said[attr]) for attr in attrs))
+        for codes in coded
+    )
+    return tuple(dict.fromkeys(declared))
+
+
+def as_codes(combinations: Sequence[Combination], columns: Sequence[Column]) -> tuple[Combination, ...]:
+    """The combinations in codes, attributes in the order of the columns."""
+    if len(combinations) > MOST_COMBINATIONS:
+        raise SchemaError(
+            f"the schema declares {len(combinations):,} impossible combinations, more than "
+            f"{MOST_COMBINATIONS:,}. An [[impossible]] may list several labels of each column: merge some."
+        )
+    known = {column.name: place for place, column in enumerate(columns)}
+    codes_of: dict[str, Codes] = {}
+    coded = []
+    for combination in combinations:
+        if not combination.attrs:
+            raise SchemaError(
+                '[[impossible]] names no column; name each with its labels, such as age = ["0–15"].'
+            )
+        said = dict(zip(combination.attrs, combination.values, strict=True))
+        for attr in said:
+            if attr not in known:
+                raise SchemaError(
+                    f"[[impossible]] names the column {brief(attr)}; the schema has {listed(known)}."
+                )
+            if attr not in codes_of:
+                codes_of[attr] = Codes(columns[known[attr]])
+        attrs = tuple(sorted(said, key=known.__getitem__))
+        coded.append(Combination(attrs, tuple(codes_of[attr].of(said[attr]) for attr in attrs)))
+    return tuple(coded)
 
 
 def masks(domain: Domain) -> tuple[Mask, ...]:
@@ -67,13 +87,15 @@ def masks(domain: Domain) -> tuple[Mask, ...]:
     [[False, True], [False, False]]
     """
     found: dict[Attrs, NDArray[np.bool_]] = {}
+    cells = 0
     for combination in domain.impossible:
         attrs = domain.canonical(combination.attrs)
         if attrs not in found:
-            if domain.size(attrs) > MOST_CELLS:
+            cells += domain.size(attrs)
+            if cells > MOST_CELLS:
                 raise TooLargeError(
-                    f"the impossible combination of {' × '.join(attrs)} is about {domain.size(attrs):,} "
-                    f"cells, more than {MOST_CELLS:,}. Name fewer attributes in it, or coarsen them."
+                    f"with {' × '.join(attrs)}, the impossible combinations are about {cells:,} cells, more "
+                    f"than {MOST_CELLS:,}. Name fewer attributes in them, or coarsen them."
                 )
             found[attrs] = np.zeros(domain.project(attrs).shape, dtype=np.bool_)
         said = dict(zip(combination.attrs, combination.values, strict=True))
@@ -83,6 +105,11 @@ def masks(domain: Domain) -> tuple[Mask, ...]:
 
 def possible_cells(domain: Domain) -> NDArray[np.bool_]:
     """True at every cell of the whole domain that may hold records."""
+    if domain.size() > MOST_CELLS:
+        raise TooLargeError(
+            f"{len(domain)} attributes that impossible combinations join have {domain.size():.3g} cells, "
+            f"more than {MOST_CELLS:,}. Name fewer attributes in them, or coarsen them."
+        )
     possible = np.ones(domain.shape, dtype=np.bool_)
     for attrs, mask in masks(domain):
         possible &= ~mask.reshape([domain.sizes[a] if a in attrs else 1 for a in domain.attrs])
@@ -100,25 +127,33 @@ def is_possible(domain: Domain, codes: NDArray[np.integer]) -> NDArray[np.bool_]
     return possible
 
 
-def _codes(column: Column, labels: tuple[Label, ...]) -> tuple[int, ...]:
-    """The codes of these labels, in order; each once."""
-    if not labels:
-        raise SchemaError(f"[[impossible]] lists no label of {column.name!r}; list those that it is about.")
-    declared = column.code_labels()
-    known: dict[tuple[bool, Label], int] = {}
-    for place, label in enumerate(declared):
-        known.setdefault(_key(column, label), place)
-    found = set()
-    for label in labels:
-        is_label = isinstance(label, (str, int, float))
-        code = known.get(_key(column, label)) if is_label else None
-        if code is None:
-            shown = ", ".join(map(repr, declared[:_LISTED])) + (", …" if len(declared) > _LISTED else "")
-            raise SchemaError(
-                f"[[impossible]] lists {label!r}, which is no label of {column.name!r}; it has {shown}."
-            )
-        found.add(code)
-    return tuple(sorted(found))
+class Codes:
+    """From a column's labels to their codes."""
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+        self._labels = column.code_labels()
+        self._known: dict[tuple[bool, Label], int] = {}
+        for place, label in enumerate(self._labels):
+            self._known.setdefault(_key(column, label), place)
+
+    def of(self, labels: tuple[Label, ...]) -> tuple[int, ...]:
+        """The codes of these labels, in order; each once."""
+        name = brief(self._column.name)
+        if not labels:
+            raise SchemaError(f"[[impossible]] lists no label of {name}; list those that it is about.")
+        found = set()
+        for label in labels:
+            is_label = isinstance(label, (str, int, float))
+            code = self._known.get(_key(self._column, label)) if is_label else None
+            if code is None:
+                shown = ", ".join(map(brief, self._labels[:_LISTED]))
+                more = ", …" if len(self._labels) > _LISTED else ""
+                raise SchemaError(
+                    f"[[impossible]] lists {brief(label)}, which is no label of {name}; it has {shown}{more}."
+                )
+            found.add(code)
+        return tuple(sorted(found))
 
 
 def _key(column: Column, label: Label) -> tuple[bool, Label]:

@@ -6,12 +6,15 @@ learned from the private table: its size decides the noise, and its text is publ
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sidelight import _foreign
+from sidelight._check import brief, listed
 from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, Label, NumericColumn, RealColumn
 from sidelight.data.domain import Combination, Domain
 from sidelight.data.impossible import as_codes, as_declared
@@ -30,6 +33,8 @@ __all__ = [
     "RealColumn",
     "Schema",
 ]
+
+MOST_COLUMNS = 4096
 
 
 UNSAID = Unit()
@@ -68,13 +73,17 @@ class Schema:
         object.__setattr__(self, "says_unit", self.unit is not UNSAID)
         if not self.columns:
             raise SchemaError("the schema has no columns; declare each one in a table such as [columns.age].")
-        names = [column.name for column in self.columns]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        if len(self.columns) > MOST_COLUMNS:
+            raise SchemaError(
+                f"the schema has {len(self.columns):,} columns, more than {MOST_COLUMNS:,}. Leave out those "
+                "that no query is about."
+            )
+        named = Counter(column.name for column in self.columns)
+        twice = sorted(name for name, often in named.items() if often > 1)
         if twice:
             raise SchemaError(f"column names must be distinct; {', '.join(map(repr, twice))} stands twice.")
         # Spelled one way, whoever wrote them, so that equal schemas have equal fingerprints.
-        declared = [as_declared(combination, self.columns) for combination in self.impossible]
-        object.__setattr__(self, "impossible", tuple(dict.fromkeys(declared)))
+        object.__setattr__(self, "impossible", as_declared(self.impossible, self.columns))
         if self.impossible:
             _ = self.domain  # refuses combinations that leave no record possible
 
@@ -82,13 +91,16 @@ class Schema:
     def read(cls, path: str | Path) -> "Schema":
         """The schema in a TOML file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = _foreign.read_text(Path(path))
         except FileNotFoundError:
             raise SchemaError(
                 f"there is no schema file at {path}; draft one with `sidelight schema draft`."
             ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise SchemaError(f"the schema file {path} cannot be read as UTF-8 text ({error}).") from error
+        except OSError as error:
+            reason = error.strerror or "the system refused"
+            raise SchemaError(f"the schema file {path} cannot be read: {reason}.") from error
+        except ValueError as error:
+            raise SchemaError(f"the schema file {path} cannot be read: {error}.") from error
         return cls.from_toml(text)
 
     def write(self, path: str | Path) -> None:
@@ -138,7 +150,7 @@ class Schema:
         return Domain(
             tuple(c.name for c in self.columns),
             tuple(c.size for c in self.columns),
-            tuple(as_codes(combination, self.columns) for combination in self.impossible),
+            as_codes(self.impossible, self.columns),
         )
 
     def with_impossible(self, *combinations: Mapping[str, Any]) -> "Schema":
@@ -164,14 +176,16 @@ class Schema:
         for column in self.columns:
             if column.name == name:
                 return column
-        listed = ", ".join(c.name for c in self.columns)
-        raise SchemaError(f"unknown column {name!r}; the schema has {listed}.")
+        raise SchemaError(
+            f"unknown column {brief(name)}; the schema has {listed(c.name for c in self.columns)}."
+        )
 
     def _repr_html_(self) -> str:
-        from sidelight._html import listed, table
+        from sidelight._html import listed as listed_labels
+        from sidelight._html import table
 
         rows = [
-            (column.name, column.kind, f"{column.size:,}", listed(column.code_labels(), most=6),
+            (column.name, column.kind, f"{column.size:,}", listed_labels(column.code_labels(), most=6),
              column.outside)
             for column in self.columns
         ]  # fmt: skip

@@ -5,11 +5,12 @@ equal texts: ``Schema.fingerprint`` is a hash of that text.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from sidelight._check import brief
+from sidelight._foreign import ForeignError, parse_toml
 from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, RealColumn
 from sidelight.data.domain import Combination
 from sidelight.data.schema import UNSAID, Schema
@@ -26,9 +27,9 @@ _UNWRITTEN = ("name", "note")
 def parse(text: str) -> Schema:
     """The schema that ``text`` declares; every mistake is named."""
     try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"the schema is not valid TOML: {error}.") from error
+        tree = parse_toml(text)
+    except ForeignError as error:
+        raise SchemaError(f"the schema cannot be read: {error}.") from error
     _refuse_unknown(tree, ("unit", "columns", "impossible"), "the schema")
     columns = tree.get("columns", {})
     if not isinstance(columns, dict):
@@ -71,18 +72,20 @@ def _same(value: object, default: object) -> bool:
 
 def _column(name: str, keys: Any) -> Column:
     if not isinstance(keys, dict):
-        raise SchemaError(f"column {name!r} must be a table such as [columns.{_key(name)}].")
+        raise SchemaError(f"column {brief(name)} must be a table such as [columns.age].")
     kind = _KINDS.get(str(keys.get("kind")))
     if kind is None:
         listed = ", ".join(map(repr, _KINDS))
-        raise SchemaError(f"column {name!r}: kind must be one of {listed}; got {keys.get('kind')!r}.")
+        raise SchemaError(
+            f"column {brief(name)}: kind must be one of {listed}; got {brief(keys.get('kind'))}."
+        )
     known = [f.name for f in fields(kind) if f.name not in _UNWRITTEN]
-    _refuse_unknown(keys, ("kind", *known), f"column {name!r}")
+    _refuse_unknown(keys, ("kind", *known), f"column {brief(name)}")
     said = {key: value for key, value in keys.items() if key != "kind"}
     for key in ("labels", "edges"):
         if key in said:
             if not isinstance(said[key], list):
-                raise SchemaError(f"column {name!r}: {key} must be a list; got {said[key]!r}.")
+                raise SchemaError(f"column {brief(name)}: {key} must be a list; got {brief(said[key])}.")
             said[key] = tuple(said[key])
     return kind(name, **said)
 
@@ -107,7 +110,7 @@ def _refuse_unknown(keys: Mapping[str, Any], known: tuple[str, ...], where: str)
     unknown = [key for key in keys if key not in known]
     if unknown:
         raise SchemaError(
-            f"{where} has an unknown key {', '.join(map(repr, unknown))}; known are {', '.join(known)}."
+            f"{where} has an unknown key {', '.join(map(brief, unknown[:5]))}; known are {', '.join(known)}."
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
+from sidelight.errors import ReleaseError
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.model import Array, ModelState
 from sidelight.estimate.support import Support
@@ -80,8 +81,11 @@ class Blend:
             arrays = {key[len(start) :]: a for key, a in state.arrays.items() if key.startswith(start)}
             return ModelState(kind, state.meta[name], arrays)
 
+        share = state.meta["share"]
+        if not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise ReleaseError("a saved blend's share must lie between 0 and 1; it was edited.")
         return cls(
             GraphicalModel.from_state(domain, part("model", "graphical")),
             Support.from_state(domain, part("records", "support")),
-            float(state.meta["share"]),
+            float(share),
         )

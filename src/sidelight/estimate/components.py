@@ -20,6 +20,7 @@ import numpy as np
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
+from sidelight.errors import ReleaseError
 from sidelight.estimate.fold import Fold
 from sidelight.estimate.model import Array, ModelState
 from sidelight.generate.rounding import round_to
@@ -131,12 +132,21 @@ class Components:
     def from_state(cls, domain: Domain, state: ModelState) -> "Components":
         """The model that ``state`` wrote down."""
         components, start = [], 0
+        weights = state.weights()
+        held = [attr for names in state.meta["attrs"] for attr in names]
+        if sorted(held) != sorted(domain.attrs):
+            raise ReleaseError("a saved model's components must hold every attribute once; it was edited.")
         for names in state.meta["attrs"]:
             shape = domain.project(names).shape
             end = start + math.prod(shape)
-            components.append(_Component(tuple(names), state.arrays["weights"][start:end].reshape(shape)))
+            part = weights[start:end]
+            if not np.isclose(part.sum(), 1.0, rtol=1e-6):
+                raise ReleaseError("each component of a saved model must add up to 1; it was edited.")
+            components.append(_Component(tuple(names), part.reshape(shape)))
             start = end
-        return cls(domain, tuple(components), float(state.meta["total"]))
+        if start != len(weights):
+            raise ReleaseError("a saved model has weights that belong to no component; it was edited.")
+        return cls(domain, tuple(components), state.total)
 
 
 def joined_by_impossible(domain: Domain) -> list[Attrs]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight import _check
+from sidelight._foreign import check_size
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import Mask, masks
 from sidelight.data.table import Table
@@ -31,6 +32,8 @@ Potentials = Mapping[Attrs, Array]
 Impossible = Mask
 """Attributes, and true at each combination of their values that cannot be."""
 
+_BYTES_PER_CELL = 16
+"""What summing a tree takes, at the least."""
 _NOTHING, _NOTHING_BRIEFLY = 1e-100, 1e-12
 """A share below this counts as 0: in 64 bits, and in 32."""
 
@@ -178,13 +181,20 @@ class GraphicalModel:
 
         potentials = [tuple(attrs) for attrs in meta["potentials"]]
         impossible = [tuple(attrs) for attrs in meta["impossible"]]
+        # Small tables can make a tree of any size: every pair of a hundred attributes is one huge clique.
+        cells = JunctionTree.of(domain, [*potentials, *impossible]).cells
+        check_size(_BYTES_PER_CELL * cells, "the tree of this model")
         return cls(
             domain,
-            float(meta["total"]),
+            state.total,
             {a: shaped("potential", i, a).astype(np.float64) for i, a in enumerate(potentials)},
             tuple((a, shaped("impossible", i, a).astype(np.bool_)) for i, a in enumerate(impossible)),
-            fit=Fit(**meta["fit"]) if "fit" in meta else None,
+            fit=_fit(meta["fit"]) if "fit" in meta else None,
         )
+
+
+def _fit(meta: Mapping[str, Any]) -> Fit:
+    return Fit(float(meta["objective"]), int(meta["steps"]), bool(meta["converged"]))
 
 
 def forbidding(impossible: Iterable[Impossible]) -> list[tuple[Attrs, Array]]:

@@ -92,7 +92,8 @@ class Histogram:
     @classmethod
     def from_state(cls, domain: Domain, state: ModelState) -> "Histogram":
         """The model that ``state`` wrote down."""
-        return cls(domain, state.arrays["weights"].reshape(domain.shape), float(state.meta["total"]))
+        check_fits(domain)
+        return cls(domain, state.weights(total=state.total).reshape(domain.shape), state.total)
 
 
 class RunningMean:

@@ -8,8 +8,12 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
+from sidelight.errors import ReleaseError
 
 Array = NDArray[np.float64]
+
+_MOST_RECORDS = 2**53
+"""Beyond which a 64-bit float no longer counts one by one."""
 
 
 class Model(Protocol):
@@ -33,3 +37,22 @@ class ModelState:
     """JSON values."""
     arrays: dict[str, NDArray[Any]] = field(repr=False)
     """One flat or shaped array per name."""
+
+    @property
+    def total(self) -> float:
+        """The number of records that the model is scaled to, checked: a saved model may be a stranger's."""
+        total = self.meta["total"]
+        if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total <= _MOST_RECORDS:
+            raise ReleaseError("a saved model's total must be a number of records; it was edited.")
+        return float(total)
+
+    def weights(self, name: str = "weights", *, total: float | None = None) -> Array:
+        """An array of weights, checked: finite, none negative, and together the total where one is given."""
+        weights = self.arrays[name].astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = float(weights.sum())
+        if not (np.isfinite(found) and (weights >= 0).all()):
+            raise ReleaseError("a saved model's weights must be finite and not negative; they were edited.")
+        if total is not None and not np.isclose(found, total, rtol=1e-6):
+            raise ReleaseError("a saved model's weights must add up to its total; they were edited.")
+        return weights

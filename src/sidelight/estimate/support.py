@@ -20,7 +20,7 @@ from sidelight.data.distinct import distinct_weights
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
 from sidelight.data.table import Table
-from sidelight.errors import DataError
+from sidelight.errors import DataError, ReleaseError
 from sidelight.estimate.model import Array, ModelState
 from sidelight.estimate.projections import Projections
 from sidelight.generate.exchange import closest_counts
@@ -171,8 +171,12 @@ class Support:
     @classmethod
     def from_state(cls, domain: Domain, state: ModelState) -> "Support":
         """The model that ``state`` wrote down."""
-        records = compact(state.arrays["records"].reshape(-1, len(domain)), domain)
-        return cls(domain, records, state.arrays["weights"], float(state.meta["total"]))
+        # As a table of codes, so that each is one that its attribute has.
+        codes = Table.of_codes(domain, state.arrays["records"].reshape(-1, len(domain))).codes()
+        weights = state.weights(total=state.total)
+        if weights.shape != (len(codes),):
+            raise ReleaseError("a saved model must have one weight for each of its records; it was edited.")
+        return cls(domain, compact(codes, domain), weights, state.total)
 
 
 def compact(codes: NDArray[np.integer], domain: Domain) -> NDArray[np.integer]:

@@ -8,27 +8,33 @@ model.<name>.parquet    one column of numbers per array of the model
 """
 
 import json
+import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sidelight import _check
+from sidelight._foreign import ForeignError
+from sidelight.data.column import MOST_CODES
 from sidelight.data.domain import Domain
-from sidelight.data.schema import Schema
+from sidelight.data.frames import KINDS
+from sidelight.data.schema import MOST_COLUMNS, Schema
 from sidelight.errors import ReleaseError
 from sidelight.estimate.load import model_from_state
 from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.plain_folder import (
+    Columns,
     PlainFolder,
-    read_column,
-    read_model,
     reading,
     write_columns,
     write_model,
 )
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.event import Event
-from sidelight.queries.query import Marginal, query_from_json
+from sidelight.queries.query import query_from_json
 
 _RELEASE = PlainFolder(
     noun="release",
@@ -63,25 +69,13 @@ def load(folder: Path) -> Release:
     _check_card(about["card"], folder / _RELEASE.about)
     with reading(folder / _RELEASE.about, _RELEASE.remedy):
         schema = Schema.read(folder / "schema.toml") if "schema.toml" in about["checksums"] else None
-        domain = Domain(tuple(about["domain"]["attrs"]), tuple(about["domain"]["shape"]))
-        if not all(isinstance(attr, str) for attr in domain.attrs):
-            raise TypeError("attributes must have names")
-        answers = read_column(folder / "measurements.parquet", "answer")
-        measurements = []
-        start = 0
-        for plain in about["measurements"]:
-            end = start + plain["cells"]
-            query = query_from_json(plain["query"])
-            query.check(domain)
-            if isinstance(query, Marginal) and domain.size(query.attrs) != plain["cells"]:
-                raise ValueError("a marginal must have an answer for each of its cells")
-            measurements.append(Measurement(query, answers[start:end], float(plain["stddev"])))
-            start = end
-        if start != answers.size:
-            raise ValueError("there must be as many answers as the queries have cells")
+        domain = _domain(about["domain"], schema)
+        columns = Columns(folder, about["checksums"])
+        if about["kind"] not in KINDS and not re.fullmatch(r"[a-z.]{1,20}", about["kind"]):
+            raise ForeignError("its kind of frame is none")
         return Release(
-            model=model_from_state(domain, read_model(about["model"], folder)),
-            measurements=tuple(measurements),
+            model=model_from_state(domain, columns.model(about["model"])),
+            measurements=tuple(_measurements(about["measurements"], domain, columns)),
             events=tuple(Event.from_json(plain) for plain in about["events"]),
             schema=schema,
             card=about["card"],
@@ -89,16 +83,50 @@ def load(folder: Path) -> Release:
         )
 
 
+def _domain(described: dict[str, Any], schema: Schema | None) -> Domain:
+    """The release's attributes, each as small as a schema's column may be."""
+    attrs, shape = tuple(described["attrs"]), tuple(described["shape"])
+    if len(attrs) > MOST_COLUMNS or not all(type(size) is int and 0 < size <= MOST_CODES for size in shape):
+        raise ForeignError("its attributes are more, or larger, than a schema allows")
+    domain = Domain(attrs, shape)
+    if schema is not None and schema.domain != domain:
+        raise ForeignError("its attributes are not those of its schema")
+    return domain
+
+
+def _measurements(described: list[Any], domain: Domain, columns: Columns) -> Iterator[Measurement]:
+    """The queries that were measured, each with its noisy answers."""
+    queries = []
+    for plain in described:
+        query, cells, stddev = query_from_json(plain["query"]), plain["cells"], plain["stddev"]
+        query.check(domain)
+        if type(cells) is not int or cells != query.cells(domain):
+            raise ForeignError("a measurement does not have an answer for each cell of its query")
+        _check.positive(stddev=stddev)
+        queries.append((query, cells, float(stddev)))
+    answers = columns.read("measurements.parquet", "answer", rows=sum(cells for _, cells, _ in queries))
+    start = 0
+    for query, cells, stddev in queries:
+        yield Measurement(query, answers[start : start + cells], stddev)
+        start += cells
+
+
 def _check_card(card: Any, path: Path) -> None:
     """Refuse a card whose parts are of another kind than a run writes; parts may be missing."""
     wrong = "card" if not isinstance(card, dict) else None
     for name, kind in _CARD.items() if wrong is None else ():
-        if name in card and (not isinstance(card[name], kind) or (kind is _NUMBER and card[name] is True)):
+        if name in card and not _is_kind(card[name], kind):
             wrong = f"card.{name}"
     if wrong is not None:
         raise ReleaseError(
             f"{path} was edited: {wrong} is of another kind than a run writes. {_RELEASE.remedy}"
         )
+
+
+def _is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
+    if kind is not _NUMBER:
+        return isinstance(value, kind)
+    return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _write(release: Release, folder: Path) -> dict[str, Any]:

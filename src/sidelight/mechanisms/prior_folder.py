@@ -7,17 +7,19 @@ other<k>.<name>.parquet the same for other trees
 grain.<name>.parquet    public records and their weights, where the prior keeps some
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
+from sidelight._foreign import ForeignError
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import SchemaError
+from sidelight.errors import ReleaseError, SchemaError
 from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.public_model import Prior
 from sidelight.estimate.support import Support
-from sidelight.mechanisms.plain_folder import PlainFolder, read_model, write_model
+from sidelight.mechanisms.plain_folder import Columns, PlainFolder, reading, write_model
 from sidelight.mechanisms.release import Release
 
 _PRIOR = PlainFolder(
@@ -58,6 +60,8 @@ def save_prior(prior: Prior, schema: Schema, folder: Path) -> Path:
 def load_prior(folder: Path, schema: Schema | None = None) -> Prior:
     """Read what ``save_prior`` wrote; refuse it under another schema."""
     about = _PRIOR.read(folder)
+    if "schema.toml" not in about["checksums"]:
+        raise ReleaseError(f"{folder} holds no schema.toml, or no checksum of it. {_PRIOR.remedy}")
     fitted = Schema.read(folder / "schema.toml")
     if schema is not None and fitted.domain != schema.domain:
         differing = sorted(set(fitted.domain.sizes.items()) ^ set(schema.domain.sizes.items()))
@@ -66,26 +70,33 @@ def load_prior(folder: Path, schema: Schema | None = None) -> Prior:
             f"the prior in {folder} was fitted under another schema; they differ in {named}. "
             "Fit it again with `sidelight prior fit` and this schema."
         )
-    state = read_model(about["model"], folder)
-    return Prior(
-        GraphicalModel.from_state(fitted.domain, state),
-        {str(attr): float(m) for attr, m in about["records_by_attribute"].items()},
-        float(about["records"]),
-        {str(attr): float(alpha) for attr, alpha in about["alpha"].items()},
-        float(about["stray"]),
-        tuple(
-            GraphicalModel.from_state(fitted.domain, read_model(other, folder, stem=f"other{place}"))
-            for place, other in enumerate(about["others"])
-        ),
-        _grain(about["grain"], fitted.domain, folder),
-        float(about["grain_share"]),
-    )
+    domain, columns = fitted.domain, Columns(folder, about["checksums"])
+    with reading(folder / _PRIOR.about, _PRIOR.remedy):
+        grain = about["grain"]
+        return Prior(
+            GraphicalModel.from_state(domain, columns.model(about["model"])),
+            _by_attribute(about["records_by_attribute"], domain),
+            _at_least_0(about["records"]),
+            _by_attribute(about["alpha"], domain),
+            _at_least_0(about["stray"]),
+            tuple(
+                GraphicalModel.from_state(domain, columns.model(other, stem=f"other{place}"))
+                for place, other in enumerate(about["others"])
+            ),
+            None if grain is None else Support.from_state(domain, columns.model(grain, stem="grain")),
+            min(_at_least_0(about["grain_share"]), 1.0),
+        )
 
 
-def _grain(described: dict[str, Any] | None, domain: Domain, folder: Path) -> Support | None:
-    if described is None:
-        return None
-    return Support.from_state(domain, read_model(described, folder, stem="grain"))
+def _by_attribute(said: dict[str, Any], domain: Domain) -> dict[str, float]:
+    domain.require(said)
+    return {attr: _at_least_0(number) for attr, number in said.items()}
+
+
+def _at_least_0(number: Any) -> float:
+    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
+        raise ForeignError("it holds a number that is negative, not finite, or none")
+    return float(number)
 
 
 def _same_domain(release: Release, folder: Path, schema: Schema) -> Release:

@@ -14,6 +14,7 @@ from typing import Self
 
 from sidelight.errors import SettingError
 from sidelight.privacy import convert
+from sidelight.privacy.rational import parse_fraction
 
 
 @dataclass(frozen=True, order=True)
@@ -114,7 +115,7 @@ def cost_from_json(plain: dict[str, str]) -> Cost:
     """The cost that ``cost_to_json`` wrote."""
     ((currency, amount),) = plain.items()
     kinds: dict[str, type[Cost]] = {"rho": Rho, "epsilon": Epsilon}
-    return kinds[currency](Fraction(amount))
+    return kinds[currency](parse_fraction(amount))
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,16 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Literal
 
+from sidelight._foreign import ForeignError, parse_json
 from sidelight.errors import LedgerError, SidelightError
 from sidelight.privacy.accountant import check_fits
 from sidelight.privacy.budget import Budget, Cost, Rho, Tally, cost_from_json
 from sidelight.privacy.event import Event
 from sidelight.privacy.promise import Promise
+from sidelight.privacy.rational import parse_fraction
 
 FORMAT = 1
 """The version of these lines; a reader refuses what is newer."""
@@ -57,7 +58,7 @@ class Sums:
     @staticmethod
     def from_json(plain: dict[str, Any]) -> "Sums":
         """The sums that ``as_json`` wrote."""
-        tally = Tally(Fraction(plain["rho"]), Fraction(plain["epsilon"]), Fraction(plain["priced"]))
+        tally = Tally(*(parse_fraction(plain[name]) for name in ("rho", "epsilon", "priced")))
         return Sums(tally, plain["events"], plain["open"])
 
     def begun(self, allotment: Tally) -> "Sums":
@@ -114,12 +115,15 @@ class Line:
     @staticmethod
     def read(number: int, run: str, text: str, hash: str) -> "Line":
         """A stored line, if its text still has its hash."""
-        if sha256(text.encode()).hexdigest() != hash:
+        # A file holds what its bytes say, whatever types its columns declare.
+        if not isinstance(number, int) or not all(isinstance(part, str) for part in (run, text, hash)):
+            raise LedgerError("a line was edited: its parts are of other types than were written.")
+        if sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != hash:
             raise LedgerError(f"line {number} was edited: its text does not have its hash.")
         try:
-            body = json.loads(text)
-        except ValueError as error:
-            raise LedgerError(f"line {number} is not JSON.") from error
+            body = parse_json(text)
+        except ForeignError as error:
+            raise LedgerError(f"line {number} cannot be read: {error}.") from error
         if not isinstance(body, dict) or body.get("line") != number or body.get("run") != run:
             raise LedgerError(f"line {number} was moved or edited: its text tells of another line.")
         return Line(number, run, text, hash, body)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from sidelight.errors import LedgerError, SettingError
 from sidelight.privacy.budget import Cost, Epsilon, Rho, cost_from_json, cost_to_json
-from sidelight.privacy.rational import round_down, round_up, sqrt_down
+from sidelight.privacy.rational import parse_fraction, round_down, round_up, sqrt_down
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Event(ABC):
                 if field.name == "cost":
                     value = cost_from_json(value)
                 elif field.type is Fraction:
-                    value = Fraction(value)
+                    value = parse_fraction(value)
                 elif field.name == "parts":
                     value = tuple(Event.from_json(part) for part in value)
                 elif type(value) is not field.type:

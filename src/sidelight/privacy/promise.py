@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sidelight.errors import BudgetExhausted, LedgerError, SettingError
+from sidelight.errors import BudgetExhausted, LedgerError
 from sidelight.privacy.budget import Budget, Cost, Rho, Tally
 from sidelight.privacy.unit import Unit
 
@@ -32,8 +32,10 @@ class Promise:
         try:
             budget = Budget(epsilon=plain["epsilon"], delta=plain["delta"])
             unit = Unit(plain["unit"]["relation"], plain["unit"]["records"])
+            if not isinstance(plain["name"], str):
+                raise TypeError("its name is no text")
             return Promise(budget, unit, plain["name"])
-        except (KeyError, TypeError, SettingError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise LedgerError(f"the promise cannot be read: {error}") from error
 
 

@@ -5,10 +5,28 @@ exact samplers can chew. Each function here says in its name which way it rounds
 """
 
 import math
+import re
 from fractions import Fraction
 
 _BITS = 40
 """Relative precision 2⁻⁴⁰: noise is larger than owed by less than one part in 10¹²."""
+
+
+_FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
+
+
+def parse_fraction(text: object) -> Fraction:
+    """The fraction that ``str`` wrote. Decimal exponents are refused: ``1e999999999`` takes all memory.
+
+    >>> parse_fraction("1/20")
+    Fraction(1, 20)
+    >>> parse_fraction("1e999999999")
+    Traceback (most recent call last):
+    ValueError: a fraction must be written as in 3/20
+    """
+    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
+        raise ValueError("a fraction must be written as in 3/20")
+    return Fraction(text)
 
 
 def round_up(value: Fraction) -> Fraction:

@@ -169,11 +169,15 @@ class _Place:
         self._name = url.render_as_string(hide_password=True) + (f"#{fragment}" if fragment else "")
 
     def claim(self) -> None:
-        """Make the file, so that nobody else does; it must not be there yet."""
+        """Make the file, so that nobody else does; it must not be there yet.
+
+        PRIVACY: its owner alone may read and write it; whoever shares it says so (chmod g+rw). SQLite gives
+        its journal the same rights.
+        """
         if self.path is None:
             return
         try:
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
             raise LedgerError(f"{self.name} exists already; open it, or choose another name.") from None
         except OSError as error:
@@ -254,6 +258,8 @@ def _speaking(name: str) -> Iterator[None]:
         raise LedgerError(f"{name}: {str(error.orig).strip()}.") from error
     except SQLAlchemyError as error:
         raise LedgerError(f"{name}: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise LedgerError(f"{name} was edited: it holds text that is not UTF-8.") from error
 
 
 def _tables(connection: "Connection") -> set[str]:

@@ -5,8 +5,11 @@ from fractions import Fraction
 from typing import Literal
 
 from sidelight import _check
+from sidelight.errors import SettingError
 
 Relation = Literal["replace", "add-or-remove"]
+MOST_RECORDS = 2**31
+"""Of one person. Sensitivities are squares of it, and are added to noise in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,10 @@ class Unit:
     def __post_init__(self) -> None:
         _check.one_of(("replace", "add-or-remove"), unit=self.relation)
         _check.positive_integer(records=self.records)
+        if self.records > MOST_RECORDS:
+            raise SettingError(
+                f"records of one person must be at most {MOST_RECORDS:,}; got {_check.brief(self.records)}."
+            )
 
     @classmethod
     def of(cls, unit: "Unit | str") -> "Unit":

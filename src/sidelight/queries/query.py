@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sidelight._check import brief
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
@@ -299,20 +300,43 @@ class Fourier(_Scalar):
 
 
 def query_from_json(plain: dict[str, Any]) -> Query:
-    """The query that ``as_json`` wrote."""
+    """The query that ``as_json`` wrote; what it holds is of the right types, and fits a domain or not."""
     match plain.get("query"):
         case "marginal":
-            return Marginal(tuple(plain["attrs"]))
+            return Marginal(_names(plain["attrs"]))
         case "cell":
-            return Cell(tuple(plain["attrs"]), tuple(plain["values"]))
+            attrs, values = _names(plain["attrs"]), _whole_numbers(plain["values"])
+            if len(attrs) != len(values):
+                raise WorkloadError("a cell must have one value for each of its attributes.")
+            return Cell(attrs, values)
         case "range":
-            return Range(tuple((a, int(low), int(high)) for a, low, high in plain["bounds"]))
+            bounds = tuple((attr, low, high) for attr, low, high in plain["bounds"])
+            _names([attr for attr, _, _ in bounds])
+            _whole_numbers([end for _, low, high in bounds for end in (low, high)])
+            return Range(bounds)
         case "linear":
-            return Linear(tuple(plain["attrs"]), tuple(plain["shape"]), tuple(plain["numerators"]))
+            shape, numerators = _whole_numbers(plain["shape"]), _whole_numbers(plain["numerators"])
+            if not numerators or min(shape, default=1) < 1 or math.prod(shape) != len(numerators):
+                raise WorkloadError("a linear query must have one numerator for each cell of its shape.")
+            if max(map(abs, numerators)) > Linear._DENOMINATOR:
+                raise WorkloadError(f"a linear query's numerators must lie within ±{Linear._DENOMINATOR:,}.")
+            return Linear(_names(plain["attrs"]), shape, numerators)
         case "fourier":
-            return Fourier(tuple(plain["attrs"]))
+            return Fourier(_names(plain["attrs"]))
         case other:
-            raise WorkloadError(f"unknown query {other!r}; it was written by a newer sidelight.")
+            raise WorkloadError(f"unknown query {brief(other)}; it was written by a newer sidelight.")
+
+
+def _names(given: Any) -> Attrs:
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise WorkloadError("a query's attributes must be a list of names.")
+    return tuple(given)
+
+
+def _whole_numbers(given: Any) -> tuple[int, ...]:
+    if not isinstance(given, list | tuple) or not all(type(number) is int for number in given):
+        raise WorkloadError("a query's values, bounds, shape and numerators must be whole numbers.")
+    return tuple(given)
 
 
 def whole(query: Query, answers: NDArray[Any]) -> NDArray[np.int64]:

@@ -12,9 +12,14 @@ from typing import Any, overload
 import numpy as np
 
 from sidelight import _check
+from sidelight._check import brief
+from sidelight._foreign import ForeignError, parse_json, read_text
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.queries.query import Marginal, Prefix, Query, Range, query_from_json
+
+MOST_QUERIES = 1_000_000
+"""Of a workload, and of what a mechanism makes of it: more than a million take hours, and all memory."""
 
 
 @dataclass(frozen=True, init=False)
@@ -31,13 +36,11 @@ class Workload(Sequence[Query]):
 
     def __init__(self, queries: Iterable[Query | Iterable[str]], *, weights: Iterable[float] | None = None):
         asked = tuple(_as_query(query) for query in queries)
-        given = tuple(1.0 for _ in asked) if weights is None else tuple(float(w) for w in weights)
+        given = tuple(1.0 for _ in asked) if weights is None else tuple(map(_as_weight, weights))
         if not asked:
             raise WorkloadError("a workload must hold at least one query.")
         if len(given) != len(asked):
             raise WorkloadError(f"{len(asked)} queries need as many weights; got {len(given)}.")
-        for weight in given:
-            _check.positive(weight=weight)
         object.__setattr__(self, "queries", asked)
         object.__setattr__(self, "weights", given)
 
@@ -61,6 +64,11 @@ class Workload(Sequence[Query]):
         if degree > len(domain):
             raise WorkloadError(
                 f"a {degree}-way marginal needs {degree} attributes; there are {len(domain)}."
+            )
+        if math.comb(len(domain), degree) > MOST_QUERIES:
+            raise WorkloadError(
+                f"{len(domain)} attributes have more than {MOST_QUERIES:,} marginals of {degree}. Ask for a "
+                "lower degree, or name the marginals that matter in a file."
             )
         chosen = [
             attrs
@@ -143,8 +151,8 @@ class Workload(Sequence[Query]):
         """
         if isinstance(asked, Workload):
             workload = asked
-        elif isinstance(asked, str) and (named := re.fullmatch(r"(\d+)-way", asked)):
-            workload = cls.marginals(domain, degree=int(named[1]))
+        elif isinstance(asked, str) and (named := re.fullmatch(r"([0-9]+)-way", asked)):
+            workload = cls.marginals(domain, degree=int(named[1][:7]))  # as many attributes as nobody has
         elif isinstance(asked, str) and asked == "cuboids":
             workload = cls.cuboids(domain)
         elif isinstance(asked, str | Path):
@@ -160,16 +168,21 @@ class Workload(Sequence[Query]):
         """A workload from the JSON file that ``write`` makes."""
         if not path.is_file():
             raise WorkloadError(
-                f"workload {str(path)!r} is neither a name ('3-way', 'cuboids') nor a file. "
+                f"workload {brief(str(path))} is neither a name ('3-way', 'cuboids') nor a file. "
                 'A file is JSON such as [{"attrs": ["age", "sex"], "weight": 2}].'
             )
         try:
-            items = json.loads(path.read_text(encoding="utf-8"))
+            items = parse_json(read_text(path))
+            if not isinstance(items, list) or len(items) > MOST_QUERIES:
+                raise ForeignError(f"it is no list of at most {MOST_QUERIES:,} queries")
             queries = [query_from_json({"query": "marginal", **item}) for item in items]
             return cls(queries, weights=[item.get("weight", 1.0) for item in items])
-        except (json.JSONDecodeError, UnicodeDecodeError, TypeError, KeyError, AttributeError) as error:
+        except WorkloadError:
+            raise
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            reason = f"{error}; it" if isinstance(error, ForeignError) else "it"
             raise WorkloadError(
-                f"{path} is not a workload: it must be a JSON list such as "
+                f"{path} is not a workload: {reason} must be a JSON list such as "
                 '[{"attrs": ["age", "sex"], "weight": 2}].'
             ) from error
 
@@ -212,6 +225,7 @@ class Workload(Sequence[Query]):
 
     def closure(self, domain: Domain) -> dict[Attrs, float]:
         """Downward closure: every non-empty subset of a member, with weight Σ_s c_s |r ∩ s| (spec 7.1)."""
+        check_closure([len(query.attrs) for query in self.queries], attributes=len(domain))
         members: dict[Attrs, None] = {}
         for attrs in sorted({domain.canonical(query.attrs) for query in self.queries}):
             for degree in range(1, len(attrs) + 1):
@@ -224,6 +238,23 @@ class Workload(Sequence[Query]):
         # Σ_s c_s |r ∩ s| = Σ_{a in r} (weight of the queries that mention a).
         ordered = sorted(members, key=lambda attrs: (len(attrs), [position[a] for a in attrs]))
         return {attrs: float(sum(by_attr[position[a]] for a in attrs)) for attrs in ordered}
+
+
+def check_closure(degrees: Sequence[int], *, attributes: int) -> None:
+    """Refuse queries with more subsets than a plan can go through, before any is made."""
+    widest = max(degrees, default=0)
+    of_each = sum(2**degree for degree in degrees)
+    of_all = sum(math.comb(attributes, degree) for degree in range(1, widest + 1))
+    if min(of_each, of_all) > MOST_QUERIES:
+        raise WorkloadError(
+            f"queries of up to {widest} attributes hold more than {MOST_QUERIES:,} smaller marginals. Ask "
+            "for fewer or lower marginals, or for mechanism='mwem'."
+        )
+
+
+def _as_weight(weight: object) -> float:
+    _check.positive(weight=weight)
+    return float(weight)  # type: ignore[arg-type]  # a finite number by now
 
 
 def _as_query(query: Query | Iterable[str]) -> Query:
