@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sidelight.errors import BudgetExhausted, LedgerError
+from sidelight.errors import BudgetExhausted, LedgerError, SettingError
 from sidelight.privacy.budget import Budget, Cost, Rho, Tally
 from sidelight.privacy.unit import Unit
 
