@@ -73,17 +73,16 @@ class Curator(Door):
 
         Each score lists one number a query or one a cell; selection is among all of them.
         """
-        _, draw = _METHODS[method]
+        _, method_draw = _METHODS[method]
         event = self._selection(candidates, score, cost, method=method)
 
-        def look_and_draw() -> NDArray[np.int64]:
-            scores = self._scores(candidates, score)
-            index = draw(self._noise, np.concatenate(scores).astype(np.float64), event)
+        def draw(scores: list[NDArray[Any]]) -> NDArray[np.int64]:
+            index = method_draw(self._noise, np.concatenate(scores).astype(np.float64), event)
             ends = np.cumsum([part.size for part in scores])
             which = int(np.searchsorted(ends, index, side="right"))
             return np.array([which, index - (ends[which] - scores[which].size)], dtype=np.int64)
 
-        which, cell = self._pay_then(event, look_and_draw).tolist()
+        which, cell = self._pay_then(event, lambda: self._scores(candidates, score), draw).tolist()
         chosen = candidates[which]
         self._rounds += 1
         self._tell(f"round {self._rounds}: selected {chosen.describe()}")
@@ -100,17 +99,20 @@ class Curator(Door):
         scores = np.empty(0)
         chosen: list[int] = []
 
-        def look_and_draw() -> NDArray[np.int64]:
+        def look() -> NDArray[np.float64]:
             # PRIVACY: the first selection that is not in the journal looks, and it is paid for by then.
             nonlocal scores
             if not scores.size:
                 scores = np.concatenate(self._scores(candidates, score)).astype(np.float64)
             open_ = scores.copy()
             open_[chosen] = -np.inf
+            return open_
+
+        def draw(open_: NDArray[np.float64]) -> NDArray[np.int64]:
             return np.array([exponential(self._noise, open_, event)], dtype=np.int64)
 
         for _ in range(number):
-            chosen += self._pay_then(event, look_and_draw).tolist()
+            chosen += self._pay_then(event, look, draw).tolist()
             self._rounds += 1
             self._tell(f"round {self._rounds}: selected {candidates[chosen[-1]].describe()}")
         return [candidates[place] for place in chosen]
@@ -124,16 +126,19 @@ class Curator(Door):
             candidates=judgement.options,
         )
 
-        def look_and_draw() -> NDArray[np.int64]:
+        def look() -> NDArray[np.float64]:
             self._count_together([query.attrs for query in queries])
             scores = np.zeros(judgement.options)
             for place in judgement.in_turn(queries):
                 scores += judgement(queries[place], self._exact(queries[place]))
             # PRIVACY: public, so the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
             scores += judgement.start(float(2 * event.sensitivity / event.epsilon))
+            return scores
+
+        def draw(scores: NDArray[np.float64]) -> NDArray[np.int64]:
             return np.array([exponential(self._noise, scores, event)], dtype=np.int64)
 
-        (chosen,) = self._pay_then(event, look_and_draw).tolist()
+        (chosen,) = self._pay_then(event, look, draw).tolist()
         self._tell(f"chose option {chosen + 1} of {judgement.options}")
         return int(chosen)
 
@@ -149,13 +154,12 @@ class Curator(Door):
         else:
             event = events.Laplace.at(cost, what=query.describe(), l1=query.l1(self.unit) / step)
 
-        def look_and_draw() -> NDArray[np.int64]:
-            exact = whole(query, self._exact(query))
+        def draw(exact: NDArray[np.int64]) -> NDArray[np.int64]:
             if isinstance(event, events.Gaussian):
                 return gaussian(self._noise, exact, event)
             return laplace(self._noise, exact, event)
 
-        noisy = self._pay_then(event, look_and_draw)
+        noisy = self._pay_then(event, lambda: whole(query, self._exact(query)), draw)
         where = f"round {self._rounds}: " if self._rounds else ""
         self._tell(f"{where}measured {query.describe()}")
         return Measurement(
@@ -178,7 +182,7 @@ class Curator(Door):
         )
 
     # PRIVACY: the three methods below see exact private counts. They are called only
-    # inside look_and_draw, that is, after the event is paid and written.
+    # inside a look, that is, after the event is paid and written.
 
     def _scores(self, candidates: Sequence[Query], score: Score) -> list[NDArray[Any]]:
         """What each candidate scores: one number, or one for each of its cells."""

@@ -1,15 +1,23 @@
 """Pay, write, look, draw: the order that every door to private data keeps.
 
-A door makes an event, charges it to the run's accountant, writes it to the ledger, and only
-then looks at private data and draws the noise that the event paid for. A crash costs
-budget, never privacy. With a checkpoint, a paid output is journalled before it is used.
+A door makes an event, charges it to the run's accountant, writes it to the ledger, and only then looks at
+private data. Just before the noise is drawn, the payment is taken up in the ledger, in a line of its own,
+and can never be taken up again. With a checkpoint, the output is journalled before it is used.
+
+So every draw has a payment of its own on disk before it is made, whatever happens to the journal:
+
+    died before the payment is taken up    the next process takes it up; nothing is paid twice
+    died between that and the journal      the output is lost: it is paid for again, and drawn again
+    a copied, cut or restored journal      what it lacks is paid for again, and drawn again
 """
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._interrupt import uninterrupted
 from sidelight.errors import CheckpointError
 from sidelight.journal import Journal
 from sidelight.privacy.accountant import Accountant
@@ -18,8 +26,11 @@ from sidelight.privacy.event import Event
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.runs import Payment
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, Silent
+
+Exact = TypeVar("Exact")
 
 
 class Door:
@@ -43,12 +54,7 @@ class Door:
         self._noise = noise if noise is not None else SystemNoise()
         self._journal = journal if journal is not None else Journal.in_memory(self._run)
         self._progress = progress if progress is not None else Silent()
-        self._already_paid = tuple(ledger.events(self._run))
-        if len(self._already_paid) > len(self._journal.outputs) + 1:
-            raise CheckpointError(
-                "the ledger has paid for outputs that this checkpoint does not hold: it is an old copy. "
-                "Resume from the newest one."
-            )
+        self._take_up_run(ledger.payments(self._run))
 
     @property
     def allotment(self) -> Cost:
@@ -70,33 +76,83 @@ class Door:
         """Where phases and rounds are told."""
         return self._progress
 
-    def _pay_then(self, event: Event, look_and_draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Pay, write, look, draw; or answer from the journal what was paid for before."""
-        index = len(self._accountant.events)
+    def _pay_then(
+        self, event: Event, look: Callable[[], Exact], draw: Callable[[Exact], NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        """Pay, write, look, draw; or answer from the journal what was paid for before.
+
+        ``look`` sees private data, and may take its time: whoever stops it pays nothing twice. ``draw`` only
+        draws, since an output that is drawn and not yet on disk is lost with its process.
+        """
+        place = len(self._accountant.events)
         self._accountant.charge(event)
-        if index < len(self._already_paid):
-            self._same(event, self._already_paid[index])
-        else:
-            self._ledger.append(event, run=self._run)
-        if index < len(self._journal.outputs):
-            paid_event, output = self._journal.outputs[index]
-            self._same(event, paid_event)
-            return output
-        if index < len(self._already_paid) and not self._ledger.is_open(self._run):
+        if place < len(self._journal.outputs):
+            return self._replayed(event, place)
+        payment = self._paid(event, place)
+        exact = look()
+        with uninterrupted():
+            ticket = self._ticket(payment, event, place)
+            # PRIVACY: the ledger has this draw on disk now, and nobody can draw for its payment again.
+            output = draw(exact)
+            self._journal.append(event, output, ticket)
+        return output
+
+    def _take_up_run(self, payments: tuple[Payment, ...]) -> None:
+        """Compare the ledger's run with the journal; refuse at once what it could never pay for."""
+        self._is_open = self._ledger.is_open(self._run)
+        self._drawn = {payment.ticket: payment for payment in payments if payment.ticket}
+        self._not_drawn = [payment for payment in payments if payment.ticket is None]
+        for place, kept in enumerate(self._journal.outputs):
+            payment = self._drawn.get(kept.ticket)
+            if payment is not None and (payment.place, payment.event) != (place, kept.event):
+                raise CheckpointError(
+                    "the checkpoint's journal contradicts the ledger: it was edited. Put back the file that "
+                    "the run wrote, or name a new folder."
+                )
+        lacking: dict[int, list[Payment]] = {}
+        for payment in payments:
+            if payment.place >= len(self._journal.outputs):
+                lacking.setdefault(payment.place, []).append(payment)
+        # Where a payment is left that nobody drew for, no other is needed. Costs may differ on a path that is
+        # drawn again: the least that was paid is a guess, and the ledger has the last word.
+        again = [
+            min((payment.event.cost for payment in paid), key=lambda cost: cost.value)
+            for paid in lacking.values()
+            if all(payment.ticket is not None for payment in paid)
+        ]
+        if self._is_open:
+            self._ledger.require_again(again, run=self._run)
+
+    def _replayed(self, event: Event, place: int) -> NDArray[np.int64]:
+        """What the journal holds; a ledger that does not know of it was put back, and is charged again."""
+        kept = self._journal.outputs[place]
+        if event != kept.event:
+            raise CheckpointError(
+                f"the checkpoint went on with {kept.event.what!r} where this run asks for {event.what!r}: "
+                "it was made with another version or other settings. Name a new folder."
+            )
+        if kept.ticket not in self._drawn:
+            self._ticket(self._paid(event, place), event, place, ticket=kept.ticket)
+        return kept.output
+
+    def _paid(self, event: Event, place: int) -> int:
+        """A payment for this event at this place: one that was never drawn for, or else a new one."""
+        if not self._is_open:
             raise CheckpointError(
                 "this run was closed in its ledger before the checkpoint held all that it paid for; "
                 "it cannot go on. Start a new run in a new folder."
             )
-        output = look_and_draw()
-        self._journal.append(event, output)
-        return output
+        for payment in self._not_drawn:
+            if (payment.place, payment.event) == (place, event):
+                self._not_drawn.remove(payment)
+                return payment.line
+        return self._ledger.append(event, run=self._run, place=place)
 
-    def _same(self, event: Event, before: Event) -> None:
-        if event != before:
-            raise CheckpointError(
-                f"the checkpoint went on with {before.what!r} where this run asks for {event.what!r}: "
-                "it was made with another version or other settings. Name a new folder."
-            )
+    def _ticket(self, payment: int, event: Event, place: int, *, ticket: str | None = None) -> str:
+        """Take the payment up; if another copy of the journal was faster, pay again."""
+        while (taken := self._ledger.draw(payment, run=self._run, ticket=ticket)) is None:
+            payment = self._ledger.append(event, run=self._run, place=place)
+        return taken
 
     def _tell(self, what: str) -> None:
         left = float(self.remaining) / float(self.allotment)

@@ -2,6 +2,7 @@
 
 import platform
 from datetime import UTC, datetime
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def run(
     """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the books."""
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
-    identity = {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
+    identity = _identity(plan)
     folder = None if checkpoint is None else Path(checkpoint)
     known_run = None if folder is None else Journal.read_run(folder, identity)
     if known_run is None or not ledger.knows(known_run) or _came_to_nothing(ledger, known_run):
@@ -139,6 +140,11 @@ def run(
     )
 
 
+def _identity(plan: Plan) -> dict[str, Any]:
+    """What makes a run this run and no other: a checkpoint resumes only where all of it is the same."""
+    return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
+
+
 def _journal(folder: Path, ledger: Ledger, identity: dict[str, Any]) -> Journal:
     """The run's journal; a new run is named there before it begins, so that no crash can lose it."""
     journal = Journal.open(folder, run=new_run(), settings=identity)
@@ -154,7 +160,8 @@ def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
 
 def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: NoiseSource) -> dict[str, Any]:
     """All that a reader needs to know about how the release was made; nothing private."""
-    spent = sum((event.cost.value for event in outcome.events), start=type(plan.allotment.value)(0))
+    charged = ledger.run(run_id)
+    spent = charged.spent.value
     pure = isinstance(plan.allotment, Epsilon)
     card: dict[str, Any] = {
         "mechanism": plan.mechanism.name,
@@ -185,6 +192,10 @@ def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: Nois
         | {"python": platform.python_version()},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if charged.repeats:
+        # A crash lost what was drawn, or the checkpoint was a copy: the ledger was charged for all draws.
+        path = sum((event.cost.value for event in outcome.events), start=Fraction(0))
+        card["paid_again"] = {"events": charged.repeats, "cost": str(spent - path)}
     if isinstance(plan.public, Table) and "public_error" not in outcome.card:
         card["public_error"] = disagreements(outcome.measurements, plan.public, total=outcome.model.total)
     if not noise.is_private:

@@ -1,15 +1,16 @@
 """Every paid output on disk before it is used, so that a crashed run resumes without paying twice.
 
 A checkpoint folder holds ``journal.jsonl``: a first line that names the run and fingerprints
-its settings, then one line per event with the noisy output. All of it is released output,
-as public as the release itself.
+its settings, then one line per event with the noisy output and the ticket under which the ledger
+knows of its draw. All of it is released output; until the release is published, it is its owner's
+alone to read.
 
 The first line is on disk before the run begins in its ledger, so no process can die in between
 and leave an allotment set aside that nobody knows to take up.
 
 Resuming replays the mechanism from its start: the curator answers from the journal until
-the journal ends, then goes on live. A process that died between paying and journalling has
-paid for one output that nobody ever saw; that one output, and no other, is drawn anew.
+the journal ends, then goes on live. A journal proves nothing by itself: it can be copied, cut and put
+back. What counts as paid is what the ledger says was drawn, ticket by ticket (see ``door``).
 """
 
 import base64
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from sidelight.errors import CheckpointError, SidelightError
 from sidelight.privacy.event import Event
 
-FORMAT = 1
+FORMAT = 2
 
 
 def fingerprint(settings: Any) -> str:
@@ -37,12 +38,22 @@ def fingerprint(settings: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """One output that was paid for and drawn."""
+
+    event: Event
+    output: NDArray[np.int64]
+    ticket: str
+    """Under which the ledger knows of the draw."""
+
+
 @dataclass
 class Journal:
     """The outputs of one run, in order."""
 
     run: str
-    outputs: list[tuple[Event, NDArray[np.int64]]] = field(default_factory=list)
+    outputs: list[Kept] = field(default_factory=list)
     """Those that it held when it was opened: a run that goes on beyond them needs no later ones again."""
     _file: IO[bytes] | None = None
 
@@ -81,8 +92,8 @@ class Journal:
         path = folder / "journal.jsonl"
         journal = cls(run)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            file = path.open("a+b")
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.fdopen(_own(path), "a+b")
         except OSError as error:
             raise _unusable(folder, error) from error
         try:
@@ -113,14 +124,19 @@ class Journal:
         for line in lines[1:]:
             entry = _parse(line, path)
             try:
-                self.outputs.append((Event.from_json(entry["event"]), _unpack(entry["output"])))
+                kept = Kept(Event.from_json(entry["event"]), _unpack(entry["output"]), entry["ticket"])
             except (SidelightError, LookupError, TypeError, ValueError, zlib.error) as error:
                 raise _edited(path) from error
+            if not isinstance(kept.ticket, str) or not kept.ticket:
+                raise _edited(path)
+            self.outputs.append(kept)
+        if len({kept.ticket for kept in self.outputs}) < len(self.outputs):
+            raise _edited(path)
 
-    def append(self, event: Event, output: NDArray[np.int64]) -> None:
-        """Keep one paid output; returns once it is on disk."""
+    def append(self, event: Event, output: NDArray[np.int64], ticket: str) -> None:
+        """Keep one output that was drawn; returns once it is on disk."""
         if self._file is not None:
-            self._write({"event": event.as_json(), "output": _pack(output)})
+            self._write({"event": event.as_json(), "output": _pack(output), "ticket": ticket})
 
     def __enter__(self) -> "Journal":
         return self
@@ -164,7 +180,10 @@ def _unpack(text: str) -> NDArray[np.int64]:
 def _run_of(first: bytes, path: Path, settings: Any) -> str:
     header = _parse(first, path)
     if header.get("format") != FORMAT:
-        raise CheckpointError(f"{path.parent} was written by another version of sidelight; use a new folder.")
+        raise CheckpointError(
+            f"{path.parent} was written by another version of sidelight, which keeps other journals. Finish "
+            "the run with that version; or close it (`sidelight ledger close`) and name a new folder."
+        )
     if header.get("fingerprint") != fingerprint(settings):
         raise CheckpointError(
             f"{path.parent} holds the checkpoint of a run with other data, settings or budget. "
@@ -196,6 +215,15 @@ def _unusable(folder: Path, error: OSError) -> CheckpointError:
         f"{folder} cannot hold a checkpoint: {error.strerror or 'the disk refused'}. Name another folder "
         "(checkpoint=…, --checkpoint)."
     )
+
+
+def _own(path: Path) -> int:
+    """Open a file to add to, which its owner alone may read; also where a copy of it allowed more."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    status = os.fstat(file)
+    if status.st_mode & 0o077 and status.st_uid == os.geteuid():
+        os.fchmod(file, 0o600)
+    return file
 
 
 def _sync_folder(folder: Path) -> None:

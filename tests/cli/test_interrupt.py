@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sidelight.cli.app import main
-from sidelight.journal import Journal
+from sidelight.door import Door
 
 TOML = "\n".join(f"[columns.{name}]\nkind = 'integer'\nlow = 0\nhigh = {high}" for name, high in
                  (("a", 2), ("b", 3), ("c", 4)))  # fmt: skip
@@ -24,8 +24,8 @@ SLOWLY = """
 import sys, time
 import sidelight.journal as journal
 write = journal.Journal.append
-def slow(self, event, output):
-    write(self, event, output)
+def slow(self, event, output, ticket):
+    write(self, event, output, ticket)
     print("journalled", flush=True)
     time.sleep(0.5)
 journal.Journal.append = slow
@@ -63,16 +63,17 @@ def opened(tmp_path):
 
 
 def interrupt_after(monkeypatch, outputs):
-    """Ctrl-C as the run has journalled so many outputs."""
-    write, written = Journal.append, []
+    """Ctrl-C as the run has journalled so many outputs, and looks for the next one."""
+    pay, asked = Door._pay_then, []
 
-    def append(self, event, output):
-        if len(written) == outputs:
-            raise KeyboardInterrupt
-        write(self, event, output)
-        written.append(event)
+    def interrupted():
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(Journal, "append", append)
+    def pay_then(self, event, look, draw):
+        asked.append(event)
+        return pay(self, event, look if len(asked) <= outputs else interrupted, draw)
+
+    monkeypatch.setattr(Door, "_pay_then", pay_then)
 
 
 def test_ctrl_c_says_how_to_resume_and_the_same_command_does(opened, monkeypatch):

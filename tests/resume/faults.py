@@ -1,6 +1,8 @@
 """What is changed inside a run that will be killed: steady noise always, a fault where a test plants one."""
 
+import json
 import os
+import secrets
 import signal
 import sqlite3
 import sys
@@ -9,15 +11,22 @@ from typing import Any
 
 
 def steady_noise() -> None:
-    """Make noise a function of how many outputs were paid for before, so that runs can be compared."""
+    """Make noise a function of how many outputs were paid for before, so that runs can be compared.
+
+    Every draw that is made is noted in ``drawn.jsonl``, whatever the ledger says of it.
+    """
     from sidelight.door import Door
     from sidelight.testing import SeededNoise
 
-    pay = Door._pay_then
+    pay, drawn = Door._pay_then, os.open("drawn.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
-    def steadily(door: Any, event: Any, look_and_draw: Any) -> Any:
+    def steadily(door: Any, event: Any, look: Any, draw: Any) -> Any:
+        def noted(exact: Any) -> Any:
+            os.write(drawn, json.dumps(event.as_json()).encode() + b"\n")
+            return draw(exact)
+
         door._noise = SeededNoise(len(door._accountant.events))
-        return pay(door, event, look_and_draw)
+        return pay(door, event, look, noted)
 
     Door._pay_then = steadily  # type: ignore[method-assign]  # a test's own process
 
@@ -80,7 +89,7 @@ def pays_again() -> None:
 
     def forgetful(door: Any, *args: Any, **settings: Any) -> None:
         begin(door, *args, **settings)
-        door._already_paid = ()
+        door._drawn, door._not_drawn = {}, []
 
     Door.__init__ = forgetful  # type: ignore[method-assign]
 
@@ -91,10 +100,10 @@ def journals_late() -> None:
 
     append, held = Journal.append, []
 
-    def late(journal: Any, event: Any, output: Any) -> None:
+    def late(journal: Any, *kept: Any) -> None:
         for each in held:
             append(journal, *each)
-        held[:] = [(event, output)]
+        held[:] = [kept]
 
     Journal.append = late  # type: ignore[method-assign]
 
@@ -106,17 +115,27 @@ def pays_late() -> None:
 
     pay, keep, owed = SqlLedger.append, Journal.append, []
 
-    def later(ledger: Any, event: Any, *, run: str) -> None:
-        owed.append((ledger, event, run))
+    def later(ledger: Any, event: Any, *, run: str, place: int) -> int:
+        owed.append((ledger, event, run, place))
+        return 0
 
-    def keep_then_pay(journal: Any, event: Any, output: Any) -> None:
-        keep(journal, event, output)
-        for ledger, due, run in owed:
-            pay(ledger, due, run=run)
+    def keep_then_pay(journal: Any, event: Any, output: Any, ticket: str) -> None:
+        keep(journal, event, output, ticket)
+        for ledger, due, run, place in owed:
+            draw(ledger, pay(ledger, due, run=run, place=place), run=run, ticket=ticket)
         owed.clear()
 
+    draw = SqlLedger.draw
     SqlLedger.append = later  # type: ignore[method-assign]
+    SqlLedger.draw = lambda *_, **__: secrets.token_hex(16)  # type: ignore[method-assign]
     Journal.append = keep_then_pay  # type: ignore[method-assign]
+
+
+def takes_nothing_up() -> None:
+    """A draw that the ledger does not hear of: whoever comes next finds its payment and draws once more."""
+    from sidelight.privacy.sql_ledger import SqlLedger
+
+    SqlLedger.draw = lambda *_, **__: secrets.token_hex(16)  # type: ignore[method-assign]
 
 
 def names_its_run_late() -> None:
@@ -138,6 +157,7 @@ def names_its_run_late() -> None:
 PLANTED: dict[str, Callable[[], None]] = {
     "pays again": pays_again,
     "pays late": pays_late,
+    "takes nothing up": takes_nothing_up,
     "journals late": journals_late,
     "names its run late": names_its_run_late,
 }

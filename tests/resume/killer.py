@@ -5,7 +5,9 @@
 
 A process of its own, so that nothing but the command has ever run in it: it imports once, and every run
 is a fork. Noise is a function of how many outputs were paid for before, so a run that was killed and
-resumed must give, to the last bit, the release of one that was not. Prints one JSON object.
+resumed must give, to the last bit, the release of one that was not. Every draw is noted apart, and must be
+in the ledger. A kill may cost one event, paid again, or the run, where the ledger cannot pay for it.
+Prints one JSON object.
 """
 
 import contextlib
@@ -19,7 +21,9 @@ import signal
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +31,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import faults
 import scene
 
-KEPT = {"private.csv", "public.csv", "schema.toml", "l.ledger", "look.json", "said.txt", "points.json"}
+KEPT = {
+    "private.csv",
+    "public.csv",
+    "schema.toml",
+    "l.ledger",
+    "look.json",
+    "said.txt",
+    "points.json",
+    "drawn.jsonl",
+}
 KILLED = -signal.SIGKILL
+OUT_OF_BUDGET = 3
 
 
 def fork(work: Callable[[], int], *, die_after: float | None = None) -> int:
@@ -54,6 +68,7 @@ class Stage:
 
     def __init__(self, folder: Path, run: str, *, checkpoint: str | None, planted: str | None) -> None:
         scene.prepare(folder)
+        (folder / "drawn.jsonl").touch()
         self.folder, self.checkpoint, self.planted = folder, checkpoint, planted
         self.argv = ["sidelight", *scene.command(run, checkpoint=checkpoint)]
 
@@ -119,10 +134,16 @@ def looked(folder: Path, checkpoint: str | None) -> dict[str, Any]:
 
     ledger = SqlLedger.open(folder / "l.ledger")
     ledger.verify()
-    paid = [event.as_json() for event in ledger.events()]
     runs = ledger.runs()
+    payments = [payment for run in runs for payment in ledger.payments(run.id)]
+    paid = list({payment.place: payment.event.as_json() for payment in payments}.values())
+    tickets = {payment.ticket: payment.event.as_json() for payment in payments}
+    drawn = Counter((folder / "drawn.jsonl").read_text(encoding="utf-8").splitlines())
     found: dict[str, Any] = {
-        "spent": str(ledger.spent),
+        "charged for all that was drawn": drawn <= Counter(json.dumps(p.event.as_json()) for p in payments),
+        "again": sum(run.repeats for run in runs),
+        "spent": [str(run.spent.value) for run in runs],
+        "spent but for repeats": str(sum(Fraction(next(iter(event["cost"].values()))) for event in paid)),
         "runs": len(runs),
         "open": sum(run.is_open for run in runs),
         "paid": len(paid),
@@ -135,7 +156,7 @@ def looked(folder: Path, checkpoint: str | None) -> dict[str, Any]:
         kept = [line["event"] for line in whole[1:]]
         found["kept"] = len(kept)
         found["journal is of this run"] = {run.id for run in runs} <= {whole[0]["run"]}
-        found["journal is what was paid"] = kept == paid
+        found["journal is what was paid"] = kept == [tickets.get(line["ticket"]) for line in whole[1:]]
     if (folder / "out").exists():
         release = Release.load(folder / "out")
         found["release is what was paid"] = [event.as_json() for event in release.events] == paid
@@ -154,12 +175,12 @@ def at_moments(folder: Path, run: str, kills: int, planted: str | None) -> dict[
     """Kill at random moments of an undisturbed run's length, five times before each run may end."""
     calm = Stage(folder / "calm", run, checkpoint="kept", planted=planted)
     expected = calm.undisturbed()
-    again = Stage(folder / "timed", run, checkpoint="kept", planted=planted)
+    timed = Stage(folder / "timed", run, checkpoint="kept", planted=planted)
     began = time.perf_counter()
-    again.attempt()
+    timed.attempt()
     length = time.perf_counter() - began
     chance = random.Random(run)
-    killed, ended, wrong = 0, 0, []
+    killed, ended, wrong, again = 0, 0, [], []
     while killed < kills:
         stage = Stage(folder / f"disturbed{ended}", run, checkpoint="kept", planted=planted)
         for _ in range(5):
@@ -169,16 +190,18 @@ def at_moments(folder: Path, run: str, kills: int, planted: str | None) -> dict[
             wrong += amiss(stage.look(), expected)
         found = stage.look() if (stage.folder / "out").exists() else stage.finish()
         ended += 1
-        wrong += differences(found, expected)
+        wrong += differences(found, expected, kills=5)
+        again.append(found["again"])
         stage.close()
-    return {"length": length, "kills": killed, "runs": ended, "expected": expected, "wrong": wrong}
+    return {"length": length, "kills": killed, "again": again, "expected": expected, "wrong": wrong}
 
 
 def amiss(found: dict[str, Any], expected: dict[str, Any]) -> list[dict[str, Any]]:
-    """What no process may leave behind, however it ended: an unpaid output, or two paid ones lost."""
+    """What no process may leave behind, however it ended: an unpaid draw, or two paid outputs lost."""
     kept, paid = found.get("kept", 0), found.get("paid", 0)
     is_fine = (
         "broken" not in found
+        and found["charged for all that was drawn"]
         and found["runs"] <= 1
         and found.get("journal is of this run", found["runs"] == 0 or "digest" in found)
         and paid <= expected["paid"]
@@ -192,21 +215,30 @@ def at_effects(folder: Path, run: str, every: int, planted: str | None) -> dict[
     calm = Stage(folder / "calm", run, checkpoint=None, planted=planted)
     expected = calm.undisturbed(points=True)
     points = json.loads((calm.folder / "points.json").read_text())
-    killed, wrong = 0, []
+    killed, costly, wrong = 0, [], []
     for index in range(0, len(points), every):
         stage = Stage(folder / f"effect{index}", run, checkpoint=None, planted=planted)
         killed += stage.attempt(die_at=index) == KILLED
         wrong += [{"killed at": points[index], **each} for each in amiss(stage.look(), expected)]
-        wrong += [{"killed at": points[index], **each} for each in differences(stage.finish(), expected)]
+        found = stage.finish()
+        wrong += [{"killed at": points[index], **each} for each in differences(found, expected, kills=1)]
+        costly += [points[index]] if found.get("again") or found["exit"] == OUT_OF_BUDGET else []
         stage.close()
         if planted is not None and wrong:
             break  # one is enough
-    return {"points": points, "kills": killed, "expected": expected, "wrong": wrong}
+    return {"points": points, "kills": killed, "expected": expected, "wrong": wrong, "costly": costly}
 
 
-def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[dict[str, Any]]:
-    same = {name: value for name, value in found.items() if name not in ("exit", "said")} == expected
-    return [] if same and found.get("exit", 0) == 0 else [found]
+def differences(found: dict[str, Any], expected: dict[str, Any], *, kills: int) -> list[dict[str, Any]]:
+    """How a run that was killed so often differs from one that was not, but for what kills may cost."""
+    if found.get("exit", 0) == OUT_OF_BUDGET:
+        is_refusal = "pay again for 1 answer" in found["said"] and found["charged for all that was drawn"]
+        return [] if is_refusal else [found]
+    same = {**expected, "again": found.get("again"), "spent": found.get("spent")}
+    is_same = {name: value for name, value in found.items() if name not in ("exit", "said")} == same
+    is_dearer = found.get("spent") != expected["spent"]
+    is_fine = is_same and found.get("exit", 0) == 0 and is_dearer == (found["again"] > 0)
+    return [] if is_fine and found["again"] <= kills else [found]
 
 
 def warm_up(folder: Path, run: str) -> None:

@@ -1,7 +1,9 @@
-"""kill -9 at any moment: the same command goes on, pays nothing twice, and ends with the same release.
+"""kill -9 at any moment: the same command goes on, ends with the same release, and has paid for every draw.
 
-Before every effect on disk, and at fifty random moments, for every mechanism. Noise is steady in these runs
-(``faults.steady_noise``), so "the same release" is meant to the last bit.
+A kill in the one moment between a draw and its journal costs one event, paid again, or is refused by the
+budget; at every other moment nothing is paid twice. Before every effect on disk, and at fifty random moments,
+for every mechanism. Noise is steady in these runs (``faults.steady_noise``), so "the same release" is meant
+to the last bit.
 """
 
 import json
@@ -46,6 +48,7 @@ def test_killed_at_fifty_random_moments_a_run_ends_as_if_it_had_not_been(run):
     assert told["expected"]["journal is what was paid"]
     assert told["expected"]["release is what was paid"]
     assert told["wrong"] == []
+    assert sum(told["again"]) < told["kills"] / 2
 
 
 @pytest.mark.parametrize(("run", "every"), [("mwem", 1), ("aperture", 3), ("jam", 3)])
@@ -56,11 +59,12 @@ def test_killed_before_any_effect_a_run_ends_as_if_it_had_not_been(run, every):
     assert told["kills"] >= len(told["points"]) // every
     assert told["expected"]["left behind"] == ["out"]
     assert told["wrong"] == []
+    assert set(told["costly"]) == {"half of a journal's line"}
 
 
 @pytest.mark.parametrize("fault", faults.PLANTED)
 def test_a_planted_fault_is_found(fault):
-    told = killed("mwem", "effects", 2, planted=fault)
+    told = killed("mwem", "effects", 1, planted=fault)
 
     assert told["kills"] > 0
     assert told["wrong"] != []

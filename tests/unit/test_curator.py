@@ -177,17 +177,123 @@ def test_a_paid_output_that_was_never_journalled_is_drawn_without_paying_again(t
     assert tuple(ledger.events(run)) == (paid,)
 
 
-def test_an_old_copy_of_a_checkpoint_is_refused(toy, tmp_path):
+def test_what_was_drawn_and_never_journalled_is_paid_for_again_out_of_the_promise(toy, tmp_path):
     ledger = _ledger()
-    run = ledger.begin(Rho(1), label="went on elsewhere")
+    run = ledger.begin(RHO, label="crashed in the worst moment")
+    paid = Gaussian.at(RHO, what="a", l2_squared=Fraction(2))
+    ledger.draw(ledger.append(paid, run=run), run=run)
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        curator = Curator(
+            toy.table, allotment=RHO, unit=Unit("replace"), ledger=ledger, run=run, noise=SeededNoise(1),
+            journal=journal,
+        )  # fmt: skip
+
+        curator.measure(Marginal(("a",)), RHO)
+
+    assert curator.events == (paid,)
+    assert tuple(ledger.events(run)) == (paid, paid)
+    assert ledger.spent == 2 * RHO.value
+    assert ledger.run(run).repeats == 1
+    ledger.verify()
+
+
+def test_an_old_copy_that_the_promise_cannot_pay_for_is_refused_before_anything_is_drawn(toy, tmp_path):
+    budget = Budget(epsilon=1.0, delta=1e-9)
+    ledger = MemoryLedger(Promise(budget, Unit("replace"), "toy"))
+    run = ledger.begin(budget.rho() * Fraction(9, 10), label="went on elsewhere")
     for _ in range(2):
-        ledger.append(Gaussian.at(RHO, what="a", l2_squared=Fraction(2)), run=run)
+        paid = Gaussian.at(budget.rho() / 10, what="a", l2_squared=Fraction(2))
+        ledger.draw(ledger.append(paid, run=run), run=run)
+    before = ledger.head
 
     with (
         Journal.open(tmp_path, run=run, settings={}) as journal,
-        pytest.raises(CheckpointError, match="old copy"),
+        pytest.raises(BudgetExhausted, match=f"pay again for 2 answers(?s:.*)ledger close LEDGER {run}"),
     ):
-        Curator(toy.table, allotment=Rho(1), unit=Unit("replace"), ledger=ledger, run=run, journal=journal)
+        Curator(
+            toy.table, allotment=budget.rho() * Fraction(9, 10), unit=Unit("replace"), ledger=ledger, run=run,
+            journal=journal,
+        )  # fmt: skip
+    assert ledger.head == before
+
+
+def test_a_journal_that_the_ledger_contradicts_is_refused(toy, tmp_path):
+    ledger = _ledger()
+    run = ledger.begin(Rho(1), label="edited")
+    settings = {"allotment": Rho(1), "unit": Unit("replace"), "ledger": ledger, "run": run}
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        curator = Curator(toy.table, **settings, journal=journal, noise=SeededNoise(1))
+        curator.measure(Marginal(("a",)), RHO)
+        curator.measure(Marginal(("b",)), RHO)
+    path = tmp_path / "journal.jsonl"
+    first, one, two = path.read_bytes().splitlines(keepends=True)
+
+    path.write_bytes(first + two + one)
+    with (
+        Journal.open(tmp_path, run=run, settings={}) as journal,
+        pytest.raises(CheckpointError, match="contradicts the ledger"),
+    ):
+        Curator(toy.table, **settings, journal=journal)
+
+    path.write_bytes(first + one + one)
+    with pytest.raises(CheckpointError, match="was edited"):
+        Journal.open(tmp_path, run=run, settings={})
+
+
+def test_a_ledger_that_forgot_a_draw_is_charged_for_it_and_knows_it_from_then_on(toy, tmp_path):
+    """It was put back from a backup, or is another one."""
+    with Journal.open(tmp_path, run="r", settings={}) as journal:
+        curator, _ = toy.curator(journal=journal)
+        curator.measure(Marginal(("a",)), RHO)
+    forgetful = _ledger()
+    forgetful.begin(Rho(Fraction(1, 2)), label="put back", run="r")
+
+    for _ in range(2):
+        with Journal.open(tmp_path, run="r", settings={}) as journal:
+            again, _ = toy.curator(journal=journal, ledger=forgetful, run="r")
+            again.measure(Marginal(("a",)), RHO)
+
+        (payment,) = forgetful.payments("r")
+        assert payment.ticket == journal.outputs[0].ticket
+    forgetful.verify()
+
+
+def test_two_copies_of_a_journal_cannot_draw_for_one_payment(toy, tmp_path):
+    ledger = _ledger()
+    run = ledger.begin(Rho(1), label="copied")
+    paid = Gaussian.at(RHO, what="a", l2_squared=Fraction(2))
+    ledger.append(paid, run=run)
+    settings = {"allotment": Rho(1), "unit": Unit("replace"), "ledger": ledger, "run": run}
+    with (
+        Journal.open(tmp_path / "one", run=run, settings={}) as one,
+        Journal.open(tmp_path / "two", run=run, settings={}) as two,
+    ):
+        curators = [Curator(toy.table, **settings, journal=journal) for journal in (one, two)]
+        for curator in curators:  # both have seen the payment
+            curator.measure(Marginal(("a",)), RHO)
+
+    assert [payment.place for payment in ledger.payments(run)] == [0, 0]
+    assert all(payment.ticket for payment in ledger.payments(run))
+    assert ledger.run(run).spent == RHO * 2
+
+
+def test_a_journal_is_for_its_owner_alone(tmp_path):
+    Journal.open(tmp_path / "a" / "run", run="r", settings={}).close()
+    journal = tmp_path / "a" / "run" / "journal.jsonl"
+
+    assert journal.stat().st_mode & 0o777 == 0o600
+    assert journal.parent.stat().st_mode & 0o777 == 0o700
+
+    journal.chmod(0o644)  # as a copy may have it
+    Journal.open(tmp_path / "a" / "run", run="r", settings={}).close()
+    assert journal.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_journal_of_an_older_sidelight_says_what_to_do(tmp_path):
+    (tmp_path / "journal.jsonl").write_text('{"format": 1, "run": "r", "fingerprint": "0"}\n')
+
+    with pytest.raises(CheckpointError, match=r"Finish the run with that version; or close it"):
+        Journal.read_run(tmp_path, {})
 
 
 def test_a_closed_run_can_be_replayed_but_not_drawn_from_again(toy, tmp_path):

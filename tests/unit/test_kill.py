@@ -27,9 +27,9 @@ import sidelight as sl
 import sidelight.journal as journal
 
 write = journal.Journal.append
-def slow(self, event, output):
+def slow(self, event, output, ticket):
     time.sleep(0.01)
-    write(self, event, output)
+    write(self, event, output, ticket)
     print("journalled", flush=True)
     time.sleep(0.01)
 journal.Journal.append = slow

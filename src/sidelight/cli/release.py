@@ -97,7 +97,17 @@ def release(
         tell_json({"out": str(out), "card": made.card})
     elif not quiet:
         talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card['epsilon_spent']:.4g} spent.")
+        if "paid_again" in made.card:
+            talk(_said_of_repeats(made.card["paid_again"]["events"]))
         talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
+
+
+def _said_of_repeats(events: int) -> str:
+    draws = "One answer was" if events == 1 else f"{events} answers were"
+    return (
+        f"{draws} drawn more than once, since a crash lost them or this checkpoint is a copy: every draw was "
+        "paid for, and is in the ε above."
+    )
 
 
 def _finished(out: Path, journal: Path, ledger: "Ledger") -> dict[str, Any] | None:

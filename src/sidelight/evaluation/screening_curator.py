@@ -65,12 +65,11 @@ class ScreeningCurator(Door):
         l1 = (Fraction(self.unit.records, n) + 2 * tolerance) / step + 1
         event = events.Laplace.at(cost, what=f"best-mixture error of {name}", l1=l1)
 
-        def look_and_draw() -> NDArray[np.int64]:
+        def look() -> NDArray[np.int64]:
             marginals, shares = shares_of(self._table, workload)
             found = exact(support, marginals, shares, tolerance=tolerance_for(n))
-            on_grid = np.array([round(found.high / float(step))], dtype=np.int64)
-            return laplace(self._noise, on_grid, event)
+            return np.array([round(found.high / float(step))], dtype=np.int64)
 
-        noisy = self._pay_then(event, look_and_draw)
+        noisy = self._pay_then(event, look, lambda on_grid: laplace(self._noise, on_grid, event))
         self._tell(f"screened {name}")
         return NoisyMixture(error=float(noisy[0]) * float(step), stddev=event.stddev * float(step))

@@ -54,6 +54,7 @@ _CARD: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("events", "notes"), list),
     "public": (dict, type(None)),
     "private": bool,
+    "paid_again": dict,
 }
 """What a run writes on a release's card, and what readers of a release rely on."""
 

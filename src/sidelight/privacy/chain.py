@@ -2,8 +2,12 @@
 
     promise   the first line: ε, δ, unit and name
     begin     a run sets its whole allotment aside
-    event     a run pays for one event out of its allotment
+    event     a run pays for one event, at one place on its path, out of its allotment
+    draw      a payment is taken up, once, just before its noise is drawn
     close     a run gives the rest of its allotment back
+
+Places count 0, 1, 2, … along a mechanism's path. A run that pays for a place again has lost what it
+drew there. It makes that payment *apart*, out of the promise itself: its allotment is for the path.
 
 A line's text is canonical JSON; its hash is SHA-256 of that text, which holds the previous
 line's hash. ``Replay`` reads a whole chain and refuses the first line that does not follow.
@@ -14,8 +18,9 @@ all of it anew. Both are seen by whoever knows a later hash, so a release keeps 
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -27,13 +32,17 @@ from sidelight.privacy.event import Event
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.rational import parse_fraction
 
-FORMAT = 1
-"""The version of these lines; a reader refuses what is newer."""
+FORMAT = 2
+"""The version of these lines; a reader refuses what is newer.
+
+Ledgers of format 1 are read, and go on with today's lines. Their own events name no place and have no
+draw lines: places are counted, and every such event is taken to be drawn.
+"""
 
 _UNREADABLE = (SidelightError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What reading a line raises whose text was made by something else."""
 
-Kind = Literal["promise", "begin", "event", "close"]
+Kind = Literal["promise", "begin", "event", "draw", "close"]
 
 
 @dataclass(frozen=True)
@@ -41,25 +50,37 @@ class Sums:
     """What counts after a line: in the whole ledger, or in one run."""
 
     tally: Tally = field(default_factory=Tally)
-    """In the ledger, an open run counts with its whole allotment, a closed one with its events."""
+    """In the ledger, an open run counts with its whole allotment, a closed one with its events; in a run,
+    this is what came out of its allotment."""
     events: int = 0
     open_runs: int = 0
+    repeats: int = 0
+    """Of a run: how many of its events paid for a place that was paid for before."""
+    apart: Fraction = Fraction(0)
+    """Of a run: what it paid out of the promise itself, in its own currency."""
 
     def as_json(self) -> dict[str, Any]:
-        """A plain form, fractions in full."""
-        return {
+        """A plain form, fractions in full; repeats are told where there are any."""
+        plain = {
             "rho": str(self.tally.rho),
             "epsilon": str(self.tally.epsilon),
             "priced": str(self.tally.priced),
             "events": self.events,
             "open": self.open_runs,
         }
+        return plain | {"repeats": self.repeats, "apart": str(self.apart)} if self.repeats else plain
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> "Sums":
         """The sums that ``as_json`` wrote."""
         tally = Tally(*(parse_fraction(plain[name]) for name in ("rho", "epsilon", "priced")))
-        return Sums(tally, plain["events"], plain["open"])
+        repeats, apart = plain.get("repeats", 0), parse_fraction(plain.get("apart", "0"))
+        return Sums(tally, plain["events"], plain["open"], repeats, apart)
+
+    @property
+    def places(self) -> int:
+        """How many places a run has paid for."""
+        return self.events - self.repeats
 
     def begun(self, allotment: Tally) -> "Sums":
         """The ledger's sums after a run set this aside."""
@@ -69,18 +90,38 @@ class Sums:
         """The ledger's sums after an event: it was set aside already."""
         return Sums(self.tally, self.events + 1, self.open_runs)
 
-    def charged(self, cost: Tally) -> "Sums":
-        """A run's sums after an event."""
+    def counted_apart(self, cost: Tally) -> "Sums":
+        """The ledger's sums after an event that no run had set aside."""
         return Sums(self.tally + cost, self.events + 1, self.open_runs)
+
+    def charged(self, cost: Tally) -> "Sums":
+        """A run's sums after an event that came out of its allotment."""
+        return replace(self, tally=self.tally + cost, events=self.events + 1)
+
+    def charged_apart(self, cost: Cost, *, repeats: bool) -> "Sums":
+        """A run's sums after an event that came out of the promise itself."""
+        return replace(
+            self, events=self.events + 1, repeats=self.repeats + repeats, apart=self.apart + cost.value
+        )
 
     def closed(self, allotment: Tally, run: "Sums") -> "Sums":
         """The ledger's sums after a run gave its rest back."""
         return Sums(self.tally - allotment + run.tally, self.events, self.open_runs - 1)
 
+    def ended(self) -> "Sums":
+        """A run's sums after it closed."""
+        return replace(self, open_runs=0)
+
+    def rest(self, allotment: Cost) -> Cost:
+        """What a run's allotment still holds."""
+        return type(allotment)(allotment.value - self._out_of(allotment))
+
     def spent(self, allotment: Cost) -> Cost:
-        """What a run has paid, in the currency of its allotment."""
-        paid = self.tally.rho if isinstance(allotment, Rho) else self.tally.epsilon
-        return type(allotment)(paid)
+        """What a run has paid, out of its allotment and apart."""
+        return type(allotment)(self._out_of(allotment) + self.apart)
+
+    def _out_of(self, allotment: Cost) -> Fraction:
+        return self.tally.rho if isinstance(allotment, Rho) else self.tally.epsilon
 
 
 @dataclass(frozen=True)
@@ -130,7 +171,7 @@ class Line:
 
     @property
     def kind(self) -> str:
-        """promise, begin, event or close."""
+        """promise, begin, event, draw or close."""
         return str(self.body.get("kind"))
 
     @property
@@ -147,6 +188,19 @@ class Line:
     def event(self) -> Event:
         """What an event line paid for."""
         return Event.from_json(self.body["event"])
+
+    @property
+    def place(self) -> int | None:
+        """For which place an event line paid, or a draw line draws; None before lines told it."""
+        place = self.body.get("place")
+        if place is not None and (type(place) is not int or place < 0):
+            raise LedgerError(f"no run has a place {place!r}.")
+        return place
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether an event was paid out of the promise itself."""
+        return self.body.get("apart") is True
 
     @property
     def allotment(self) -> Cost:
@@ -176,6 +230,23 @@ class _Run:
     allotment: Cost
     aside: Tally
     sums: Sums = field(default_factory=lambda: Sums(open_runs=1))
+    not_taken_up: dict[int, int] = field(default_factory=dict)
+    """The place of each payment that no draw has taken up, by the number of its line."""
+    tickets: set[str] = field(default_factory=set)
+
+
+def is_apart(place: int, cost: Cost, run: Sums, allotment: Cost) -> bool:
+    """Whether a run pays for this place out of the promise itself.
+
+    It does for a place that it paid for before. Once there was such a place, it also does for an event that
+    its allotment no longer holds: costs may depend on what was drawn, so a path that was drawn again may need
+    more than the path that the allotment paid for.
+    """
+    if place > run.places:
+        raise LedgerError(f"place {place} cannot be paid for before place {run.places}.")
+    if type(cost) is not type(allotment):
+        return False  # which is refused in words of its own
+    return place < run.places or (run.repeats > 0 and cost.value > run.rest(allotment).value)
 
 
 class Replay:
@@ -223,18 +294,46 @@ class Replay:
         if not run.sums.open_runs:
             raise LedgerError(f"run {line.run!r} is closed.")
         if line.kind == "event":
-            cost, tally = self._cost(line, budget)
-            rest = run.allotment.value - run.sums.spent(run.allotment).value
-            if type(cost) is not type(run.allotment) or cost.value > rest:
-                check_fits(line.event, type(run.allotment)(rest), of=run.allotment)  # which says why
-            run.sums = run.sums.charged(tally)
-            self._total = self._total.counted()
+            self._pay(line, run, budget)
+        elif line.kind == "draw":
+            self._draw(line, run)
         elif line.kind == "close":
             self._total = self._total.closed(run.aside, run.sums)
-            run.sums = Sums(run.sums.tally, run.sums.events)
+            run.sums = run.sums.ended()
+            run.not_taken_up.clear()  # nobody draws for a closed run
+            run.tickets.clear()
         else:
             raise LedgerError(f"unknown kind {line.kind!r}.")
         return run.sums
+
+    def _pay(self, line: Line, run: _Run, budget: Budget) -> None:
+        cost, tally = self._cost(line, budget)
+        place = run.sums.places if line.place is None else line.place
+        if is_apart(place, cost, run.sums, run.allotment) != line.is_apart:
+            raise LedgerError("it is paid out of the wrong purse.")
+        if line.is_apart:
+            self._total = self._total.counted_apart(tally)
+            if not budget.admits(self._total.tally):
+                raise LedgerError("more is paid again than was promised.")
+            run.sums = run.sums.charged_apart(cost, repeats=place < run.sums.places)
+        else:
+            rest = run.sums.rest(run.allotment)
+            if type(cost) is not type(run.allotment) or cost.value > rest.value:
+                check_fits(line.event, rest, of=run.allotment)  # which says why
+            run.sums = run.sums.charged(tally)
+            self._total = self._total.counted()
+        if line.place is not None:
+            run.not_taken_up[line.number] = place
+
+    def _draw(self, line: Line, run: _Run) -> None:
+        # PRIVACY: one payment, one draw. This is what a copied or cut journal cannot get around.
+        place = run.not_taken_up.pop(line.body["payment"], None)
+        if place is None or place != line.place:
+            raise LedgerError("it draws for what was not paid for, or was drawn already.")
+        ticket = line.body["ticket"]
+        if not isinstance(ticket, str) or not ticket or ticket in run.tickets:
+            raise LedgerError("its ticket was given out before, or is none.")
+        run.tickets.add(ticket)
 
     def _cost(self, line: Line, budget: Budget) -> tuple[Cost, Tally]:
         """What an event cost, once its noise was checked.

@@ -2,54 +2,30 @@
 
 A run *begins* by setting its whole allotment aside, pays for each event out of it, and gives
 the rest back when it *closes*. An open run counts with all of its allotment: a crash costs
-budget, never privacy. ``MemoryLedger`` is here; ``sql_ledger.SqlLedger`` keeps lines on disk.
+budget, never privacy. Just before noise is drawn, its payment is *taken up*, once for ever, in a line
+of its own: whoever comes later, with an older or a copied journal, must pay again, out of what the
+promise has left. ``MemoryLedger`` is here; ``sql_ledger.SqlLedger`` keeps lines on disk.
 """
 
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol, Self
 
 from sidelight.errors import LedgerError, SettingError
 from sidelight.privacy.accountant import check_fits
 from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, cost_to_json
-from sidelight.privacy.chain import Line, Sums, promise_line, replayed
+from sidelight.privacy.chain import Line, Sums, is_apart, promise_line, replayed
 from sidelight.privacy.event import Event
 from sidelight.privacy.promise import Promise as Promise
-from sidelight.privacy.promise import exhausted
+from sidelight.privacy.promise import cannot_draw_again, exhausted
+from sidelight.privacy.runs import Payment, RunSummary, payments_of, summary_of
 
 _CURRENCY: dict[type[Cost], str] = {Rho: "ρ", Epsilon: "ε"}
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """One run of a ledger, as people want to see it."""
-
-    id: str
-    label: str
-    allotment: Cost
-    spent: Cost
-    is_open: bool
-    events: int
-    when: str
-    """When it began, in UTC."""
-
-    def as_json(self) -> dict[str, str | int | float | bool]:
-        """Plain values for people and programs."""
-        return {
-            "run": self.id,
-            "label": self.label,
-            "began": self.when,
-            "open": self.is_open,
-            "events": self.events,
-            "allotted": float(self.allotment),
-            "spent": float(self.spent),
-            "currency": type(self.allotment).__name__.lower(),
-        }
 
 
 def new_run() -> str:
@@ -103,8 +79,28 @@ class Ledger(Protocol):
         """
         ...
 
-    def append(self, event: Event, *, run: str) -> None:
-        """Pay for an event out of the run's allotment. Returns once it is on disk."""
+    def append(self, event: Event, *, run: str, place: int | None = None) -> int:
+        """Pay for an event at a place on the run's path, the next one unless said; gives the payment's line.
+
+        It comes out of the run's allotment; for a place that was paid for before, out of the promise itself.
+        All of it, or BudgetExhausted and nothing. Returns once it is on disk.
+        """
+        ...
+
+    def draw(self, payment: int, *, run: str, ticket: str | None = None) -> str | None:
+        """Take a payment up, which can be done once; gives a ticket, or None where somebody else has it.
+
+        To be called just before noise is drawn, and returns once it is on disk. ``ticket`` is for an output
+        that was drawn before, under a ledger that has been replaced by an older copy of itself.
+        """
+        ...
+
+    def payments(self, run: str) -> tuple[Payment, ...]:
+        """What the run paid for, in order, and what was drawn for it."""
+        ...
+
+    def require_again(self, costs: Iterable[Cost], *, run: str) -> None:
+        """BudgetExhausted if the promise cannot pay for all of these beside what is set aside."""
         ...
 
     def close(self, run: str) -> None:
@@ -113,6 +109,10 @@ class Ledger(Protocol):
 
     def allotment(self, run: str) -> Cost:
         """What the run set aside."""
+        ...
+
+    def run(self, run: str) -> RunSummary:
+        """One run, summed up."""
         ...
 
     def knows(self, run: str) -> bool:
@@ -155,8 +155,8 @@ class Pages(Protocol):
         """The line with this number."""
         ...
 
-    def lines(self, run: str | None = None) -> Iterator[Line]:
-        """All lines in order, or a run's."""
+    def lines(self, run: str | None = None, *, after: int = 0) -> Iterator[Line]:
+        """All lines in order, or a run's; those with a larger number than ``after``."""
         ...
 
     def add(self, line: Line) -> None:
@@ -165,7 +165,7 @@ class Pages(Protocol):
 
 
 class ChainedLedger(ABC):
-    """A Ledger, whatever keeps its lines. Each change reads at most four lines and adds one."""
+    """A Ledger, whatever keeps its lines. Each change reads a handful of lines and adds one."""
 
     promise: Promise
     where: str
@@ -224,18 +224,53 @@ class ChainedLedger(ABC):
         self._known = line
         return run
 
-    def append(self, event: Event, *, run: str) -> None:
+    def append(self, event: Event, *, run: str, place: int | None = None) -> int:
+        budget = self.promise.budget
         with self._writing() as (pages, last):
-            allotment, of_run = self._state(pages, run)
-            if not of_run.open_runs:
-                raise LedgerError(f"run {run!r} of {self.where} is closed; nothing was charged.")
-            rest = allotment.value - of_run.spent(allotment).value
-            check_fits(event, type(allotment)(rest), of=allotment)
-            of_run = of_run.charged(self.promise.budget.tally(event.cost))
-            facts = {"event": event.as_json()}
-            line = Line.after(last, "event", facts, total=last.total.counted(), run=run, of_run=of_run)
+            allotment, of_run = self._open(pages, run, "nothing was charged")
+            place = of_run.places if place is None else place
+            facts = {"event": event.as_json(), "place": place}
+            if is_apart(place, event.cost, of_run, allotment):
+                total = last.total.counted_apart(budget.tally(event.cost))
+                if not budget.admits(total.tally):
+                    raise cannot_draw_again(self.promise, last.total.tally, [event.cost], run=run)
+                of_run = of_run.charged_apart(event.cost, repeats=place < of_run.places)
+                facts["apart"] = True
+            else:
+                check_fits(event, of_run.rest(allotment), of=allotment)
+                total, of_run = last.total.counted(), of_run.charged(budget.tally(event.cost))
+            line = Line.after(last, "event", facts, total=total, run=run, of_run=of_run)
             pages.add(line)
         self._known = line
+        return line.number
+
+    def draw(self, payment: int, *, run: str, ticket: str | None = None) -> str | None:
+        ticket = secrets.token_hex(16) if ticket is None else ticket
+        with self._writing() as (pages, last):
+            _, of_run = self._open(pages, run, "nothing was drawn")
+            paid = pages.at(payment)
+            if paid is None or paid.run != run or paid.kind != "event":
+                raise LedgerError(f"run {run!r} of {self.where} made no payment in line {payment}.")
+            since = [line.body for line in pages.lines(run, after=payment) if line.kind == "draw"]
+            # PRIVACY: whoever finds the payment taken up must pay for a draw of their own.
+            if paid.place is None or any(body["payment"] == payment for body in since):
+                return None
+            facts = {"place": paid.place, "payment": payment, "ticket": ticket}
+            line = Line.after(last, "draw", facts, total=last.total, run=run, of_run=of_run)
+            pages.add(line)
+        self._known = line
+        return ticket
+
+    def payments(self, run: str) -> tuple[Payment, ...]:
+        with self._transaction(to_write=False) as pages:
+            self._state(pages, run)
+            lines = list(pages.lines(run))
+        return payments_of(lines)
+
+    def require_again(self, costs: Iterable[Cost], *, run: str) -> None:
+        wanted, budget, before = list(costs), self.promise.budget, self._last().total.tally
+        if wanted and not budget.admits(sum(map(budget.tally, wanted), start=before)):
+            raise cannot_draw_again(self.promise, before, wanted, run=run)
 
     def close(self, run: str) -> None:
         with self._writing() as (pages, last):
@@ -243,17 +278,28 @@ class ChainedLedger(ABC):
             if not of_run.open_runs:
                 return
             total = last.total.closed(self.promise.budget.tally(allotment), of_run)
-            of_run = Sums(of_run.tally, of_run.events)
-            line = Line.after(last, "close", {}, total=total, run=run, of_run=of_run)
+            line = Line.after(last, "close", {}, total=total, run=run, of_run=of_run.ended())
             pages.add(line)
         self._known = line
 
+    def _open(self, pages: Pages, run: str, otherwise: str) -> tuple[Cost, Sums]:
+        """What an open run set aside, and its sums."""
+        allotment, of_run = self._state(pages, run)
+        if not of_run.open_runs:
+            raise LedgerError(f"run {run!r} of {self.where} is closed; {otherwise}.")
+        return allotment, of_run
+
     def _state(self, pages: Pages, run: str) -> tuple[Cost, Sums]:
         """What a run set aside, and its sums."""
+        first, last = self._ends(pages, run)
+        return first.allotment, last.of_run
+
+    def _ends(self, pages: Pages, run: str) -> tuple[Line, Line]:
+        """The first line of a run, and the last."""
         first, last = pages.first(run), pages.last(run)
         if not run or first is None or last is None:
             raise LedgerError(f"{self.where} holds no run {run!r}.")
-        return first.allotment, last.of_run
+        return first, last
 
     def _last(self) -> Line:
         with self._transaction(to_write=False) as pages:
@@ -282,6 +328,10 @@ class ChainedLedger(ABC):
         with self._transaction(to_write=False) as pages:
             return self._state(pages, run)[0]
 
+    def run(self, run: str) -> RunSummary:
+        with self._transaction(to_write=False) as pages:
+            return summary_of(*self._ends(pages, run))
+
     def knows(self, run: str) -> bool:
         with self._transaction(to_write=False) as pages:
             return bool(run) and pages.first(run) is not None
@@ -305,7 +355,7 @@ class ChainedLedger(ABC):
             for line in pages.lines():
                 begun.setdefault(line.run, line)
                 latest[line.run] = line
-        return tuple(_summary(begun[run], latest[run]) for run in begun if run)
+        return tuple(summary_of(begun[run], latest[run]) for run in begun if run)
 
     def verify(self, *, head: str | None = None) -> None:
         with self._transaction(to_write=False) as pages:
@@ -341,19 +391,6 @@ class ChainedLedger(ABC):
             rows=runs,
             share=float(self.spent / budget.capacity),
         )
-
-
-def _summary(first: Line, last: Line) -> RunSummary:
-    allotment, sums = first.allotment, last.of_run
-    return RunSummary(
-        id=first.run,
-        label=str(first.body["label"]),
-        allotment=allotment,
-        spent=sums.spent(allotment),
-        is_open=bool(sums.open_runs),
-        events=sums.events,
-        when=str(first.body["when"]),
-    )
 
 
 class MemoryLedger(ChainedLedger):
@@ -397,8 +434,9 @@ class _MemoryPages:
     def at(self, number: int) -> Line | None:
         return self._lines[number - 1] if number <= len(self._lines) else None
 
-    def lines(self, run: str | None = None) -> Iterator[Line]:
-        return iter(self._lines if run is None else self._of_run.get(run, []))
+    def lines(self, run: str | None = None, *, after: int = 0) -> Iterator[Line]:
+        lines = self._lines if run is None else self._of_run.get(run, [])
+        return iter(lines[bisect_right(lines, after, key=lambda line: line.number) :])
 
     def add(self, line: Line) -> None:
         self._lines.append(line)

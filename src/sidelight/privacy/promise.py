@@ -1,5 +1,6 @@
 """What a ledger was opened with, and how it says no."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,16 +89,9 @@ def exhausted(
 ) -> BudgetExhausted:
     """The refusal of a cost that a promise cannot pay any more, in ε and in words."""
     budget = promise.budget
-    left = max(0.0, float(budget.capacity - spent.priced))
     would_be = budget.epsilon_of(spent + budget.tally(wanted))
-    if isinstance(wanted, Rho):
-        needs = f"ρ = {_rho(float(wanted))} (ε = {_epsilon(budget.epsilon_of(budget.tally(wanted)))})"
-    else:
-        needs = f"ε = {_epsilon(float(wanted))}" + ("" if budget.is_pure else " of pure DP")
-    if budget.is_pure:
-        has, at = f"{_epsilon(left)} of {_epsilon(budget.epsilon)}", ""
-    else:
-        has, at = f"{_rho(left)} of {_rho(float(budget.capacity))}", f" at δ = {_delta(budget.delta)}"
+    needs, has = _needs(promise, wanted), _has(promise, spent)
+    at = "" if budget.is_pure else f" at δ = {_delta(budget.delta)}"
     verb, held = "spent   ", _plural(events, "event")
     if open_runs:
         verb, held = "held    ", f"{held} and {_plural(open_runs, 'open run')}"
@@ -115,6 +109,36 @@ def exhausted(
         f"Nothing was read and nothing was charged. {less} again from a\n"
         "release you already have: `sidelight sample` costs nothing."
     )
+
+
+def cannot_draw_again(promise: Promise, spent: Tally, costs: Sequence[Cost], *, run: str) -> BudgetExhausted:
+    """The refusal to draw again what a checkpoint lost, where the promise cannot pay for it."""
+    whole = sum(costs[1:], start=costs[0])
+    return BudgetExhausted(
+        f"this run would have to pay again for {_plural(len(costs), 'answer')}: what it drew is not in this\n"
+        "checkpoint, because a crash lost it or because the folder is a copy of another.\n"
+        f"That needs {_needs(promise, whole)}; '{promise.name}' has {_has(promise, spent)} left beside what\n"
+        "runs hold.\n"
+        "\n"
+        "Nothing was drawn and nothing was charged. Resume from the newest copy of the folder, if there is\n"
+        f"another. Or give back what the run did not spend (`sidelight ledger close LEDGER {run}`),\n"
+        "and start anew in a new folder, for less."
+    )
+
+
+def _needs(promise: Promise, wanted: Cost) -> str:
+    budget = promise.budget
+    if isinstance(wanted, Rho):
+        return f"ρ = {_rho(float(wanted))} (ε = {_epsilon(budget.epsilon_of(budget.tally(wanted)))})"
+    return f"ε = {_epsilon(float(wanted))}" + ("" if budget.is_pure else " of pure DP")
+
+
+def _has(promise: Promise, spent: Tally) -> str:
+    budget = promise.budget
+    left = max(0.0, float(budget.capacity - spent.priced))
+    if budget.is_pure:
+        return f"{_epsilon(left)} of {_epsilon(budget.epsilon)}"
+    return f"{_rho(left)} of {_rho(float(budget.capacity))}"
 
 
 def _epsilon(value: float) -> str:

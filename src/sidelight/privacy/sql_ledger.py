@@ -111,9 +111,10 @@ class _SqlPages:
     def at(self, number: int) -> Line | None:
         return self._one(self._table.select().where(self._table.c.line == number))
 
-    def lines(self, run: str | None = None) -> Iterator[Line]:
+    def lines(self, run: str | None = None, *, after: int = 0) -> Iterator[Line]:
         columns = self._table.c
-        lines = self._table.select() if run is None else self._table.select().where(columns.run == run)
+        lines = self._table.select().where(columns.line > after)
+        lines = lines if run is None else lines.where(columns.run == run)
         # In batches, so that a long ledger is fetched quickly and never held whole.
         for batch in self._connection.execute(lines.order_by(columns.line)).partitions(1000):
             for found in batch:

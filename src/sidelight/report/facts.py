@@ -19,6 +19,7 @@ from sidelight.measure.measurement import Measurement
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.event import Event, Exponential, Gaussian, Laplace, Parallel, PermuteAndFlip
+from sidelight.privacy.rational import parse_fraction
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.report.words import joined, shortened
@@ -125,6 +126,8 @@ class Facts:
     spent: Fraction
     unspent: float
     """As a share of what the promise holds."""
+    paid_again: Fraction
+    """For draws that are not in the release: a crash lost them, or they went to a copy of its checkpoint."""
     measured: tuple[Measured, ...]
     reach: float
     """Half a 95% interval, in σ."""
@@ -165,6 +168,7 @@ def collect(release: Release) -> Facts:
         spendings=spendings,
         spent=spent,
         unspent=float(1 - spent / whole),
+        paid_again=_paid_again(release.card),
         measured=_measured(release),
         reach=reach_of(release.events),
         is_private=release.card.get("private") is not False,
@@ -277,11 +281,21 @@ def _check(release: Release, spent: Fraction) -> None:
     """Refuse a card whose sum or whose events are not those of the release."""
     card = release.card
     plain = [event.as_json() for event in release.events]
-    if card.get("spent", str(spent)) != str(spent) or card.get("events", plain) != plain:
+    paid = str(spent + _paid_again(card))
+    if card.get("spent", paid) != paid or card.get("events", plain) != plain:
         raise ReleaseError(
             "the release's card and its events disagree about what was spent: one of them was edited after "
             "the release was written. Get the release again."
         )
+
+
+def _paid_again(card: dict[str, Any]) -> Fraction:
+    try:
+        return parse_fraction(card.get("paid_again", {}).get("cost", "0"))
+    except (AttributeError, ArithmeticError, TypeError, ValueError) as error:
+        raise ReleaseError(
+            "the release's card cannot be read: what was paid again was edited. Get the release again."
+        ) from error
 
 
 def _noise(event: Event) -> str:

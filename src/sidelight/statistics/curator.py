@@ -111,18 +111,18 @@ class GroupCurator(Door):
             for place, cost in zip(places, costs, strict=True)
         ]
 
-        def look_and_draw() -> NDArray[np.int64]:
+        def draw(exact: list[Whole]) -> NDArray[np.int64]:
             return np.array(
                 [
-                    exponential_quantile(
-                        self._noise, self._places(place), quantile, part, bits=self.grid.bits
-                    )
-                    for place, part in zip(places, parts, strict=True)
+                    exponential_quantile(self._noise, values, quantile, part, bits=self.grid.bits)
+                    for values, part in zip(exact, parts, strict=True)
                 ],
                 dtype=np.int64,
             )
 
-        drawn = self._pay_then(_side_by_side(parts, "quantiles"), look_and_draw)
+        drawn = self._pay_then(
+            _side_by_side(parts, "quantiles"), lambda: [self._places(place) for place in places], draw
+        )
         answer = np.asarray(self.grid.low + (drawn + 0.5) * self.grid.step)
         # The rank of what comes out is off by about Lap(2Δ/ε); see mixed_quantile.
         scale = np.array([float(2 * part.sensitivity / part.epsilon) for part in parts])
@@ -138,15 +138,15 @@ class GroupCurator(Door):
         width = self.unit.scalar(-(2 ** (grid.bits - 1)), 2 ** (grid.bits - 1))
         event = events.Laplace.at(threshold, what=f"sum of a sample of {len(keep)} groups", l1=width)
 
-        def look_and_draw() -> NDArray[np.int64]:
+        def draw(exact: list[Whole]) -> NDArray[np.int64]:
             total = 0
-            for group, chance in zip(self._groups, keep, strict=True):
+            for values, chance in zip(exact, keep, strict=True):
                 # PRIVACY: the coins come from the noise source and do not look at values.
-                coins = self._noise.words(group._values.size) >> np.uint64(11)
-                total += int(grid.centred(group._values)[coins < np.uint64(chance)].sum())
+                coins = self._noise.words(values.size) >> np.uint64(11)
+                total += int(values[coins < np.uint64(chance)].sum())
             return laplace(self._noise, np.array([total], dtype=np.int64), event)
 
-        drawn = self._pay_then(event, look_and_draw)
+        drawn = self._pay_then(event, lambda: [grid.centred(group._values) for group in self._groups], draw)
         return GroupMeasurement(
             np.asarray(drawn * grid.step),
             np.array([event.stddev * grid.step]),
@@ -167,15 +167,17 @@ class GroupCurator(Door):
             sensitivity=max(epsilons), candidates=2**self.grid.bits,
         )  # fmt: skip
 
-        def look_and_draw() -> NDArray[np.int64]:
-            private = [self._places(place) for place in range(len(self._groups))]
-            known = [self.grid.places(values) for values in public]
+        known = [self.grid.places(values) for values in public]
+
+        def draw(private: list[Whole]) -> NDArray[np.int64]:
             place = personalised_quantile_place(
                 self._noise, private, epsilons, known, quantile, bits=self.grid.bits
             )
             return np.array([place], dtype=np.int64)
 
-        drawn = self._pay_then(event, look_and_draw)
+        drawn = self._pay_then(
+            event, lambda: [self._places(place) for place in range(len(self._groups))], draw
+        )
         return self.grid.low + (float(drawn[0]) + 0.5) * self.grid.step, event
 
     def _require_one_record(self) -> None:
@@ -220,14 +222,16 @@ class GroupCurator(Door):
             else:
                 parts.append(events.Laplace.at(cost, what=named, l1=moved))
 
-        def look_and_draw() -> NDArray[np.int64]:
+        def look() -> Whole:
             sums = [
                 sum(exact(grid, self._groups[place]._values) for place in who)
                 for grid, who in zip(grids, members, strict=True)
             ]
-            return self._drawn(np.array(sums, dtype=np.int64), parts)
+            return np.array(sums, dtype=np.int64)
 
-        drawn = self._pay_then(_side_by_side(parts, what), look_and_draw)
+        drawn = self._pay_then(
+            _side_by_side(parts, what), look, lambda exact_sums: self._noised(exact_sums, parts)
+        )
         step = np.array([1.0 if coarsest else _unit_step(grid, signed=signed) for grid in grids])
         scale = [float(part.scale) if isinstance(part, events.Laplace) else 0.0 for part in parts]
         return GroupMeasurement(
@@ -237,7 +241,7 @@ class GroupCurator(Door):
             tuple(parts),
         )
 
-    def _drawn(self, exact: Whole, parts: Sequence[events.Gaussian | events.Laplace]) -> NDArray[np.int64]:
+    def _noised(self, exact: Whole, parts: Sequence[events.Gaussian | events.Laplace]) -> NDArray[np.int64]:
         """Add to each exact sum the noise of its event; events of one scale are drawn together."""
         alike: dict[Fraction, list[int]] = {}
         for place, part in enumerate(parts):
@@ -252,7 +256,7 @@ class GroupCurator(Door):
                 noisy[places] = gaussian(self._noise, exact[places], part)
         return noisy
 
-    # PRIVACY: returns exact private values; called only inside look_and_draw, after payment.
+    # PRIVACY: returns exact private values; called only inside a look, after payment.
     def _places(self, place: int) -> Whole:
         return self.grid.places(self._groups[place]._values)
 
@@ -317,12 +321,12 @@ class CellCurator(Door):
         else:
             event = events.Laplace.at(cost, what=named, l1=l1)
 
-        def look_and_draw() -> NDArray[np.int64]:
+        def draw(values: Whole) -> NDArray[np.int64]:
             if isinstance(event, events.Gaussian):
-                return gaussian(self._noise, exact(), event)
-            return laplace(self._noise, exact(), event)
+                return gaussian(self._noise, values, event)
+            return laplace(self._noise, values, event)
 
-        noisy = self._pay_then(event, look_and_draw)
+        noisy = self._pay_then(event, exact, draw)
         scale = float(event.scale) * step if isinstance(event, events.Laplace) else 0.0
         return GroupMeasurement(
             np.asarray(noisy * step),

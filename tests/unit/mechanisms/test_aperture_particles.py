@@ -127,8 +127,8 @@ class Mortal(Curator):
 
     lives = 0
 
-    def _pay_then(self, event, look_and_draw):
-        output = super()._pay_then(event, look_and_draw)
+    def _pay_then(self, event, look, draw):
+        output = super()._pay_then(event, look, draw)
         if len(self.events) == self.lives:
             raise Interrupted
         return output

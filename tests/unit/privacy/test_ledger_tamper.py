@@ -191,9 +191,9 @@ def test_a_forger_who_makes_every_hash_fit_must_still_add_up(path, number, chang
 
 
 def test_a_newer_format_is_refused_and_says_to_update(path):
-    rewrite(path, 1, lambda body: body.update(format=2))
+    rewrite(path, 1, lambda body: body.update(format=3))
 
-    with pytest.raises(LedgerError, match=r"adult\.ledger is refused: it has format 2.*update sidelight"):
+    with pytest.raises(LedgerError, match=r"adult\.ledger is refused: it has format 3.*update sidelight"):
         SqlLedger.open(path)
 
 

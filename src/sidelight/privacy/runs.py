@@ -1,0 +1,83 @@
+"""One run of a ledger, read from its lines: what it paid for, what was drawn for it, and the sum."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sidelight.privacy.budget import Cost
+from sidelight.privacy.chain import Line
+from sidelight.privacy.event import Event
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run of a ledger, as people want to see it."""
+
+    id: str
+    label: str
+    allotment: Cost
+    spent: Cost
+    """What it paid, out of its allotment and apart."""
+    is_open: bool
+    events: int
+    """How many payments it made."""
+    repeats: int
+    """How many of them paid for a place that was paid for before: what was drawn there had been lost."""
+    when: str
+    """When it began, in UTC."""
+
+    def as_json(self) -> dict[str, str | int | float | bool]:
+        """Plain values for people and programs."""
+        return {
+            "run": self.id,
+            "label": self.label,
+            "began": self.when,
+            "open": self.is_open,
+            "events": self.events,
+            "again": self.repeats,
+            "allotted": float(self.allotment),
+            "spent": float(self.spent),
+            "currency": type(self.allotment).__name__.lower(),
+        }
+
+
+@dataclass(frozen=True)
+class Payment:
+    """One payment of a run, and whether noise was drawn for it."""
+
+    line: int
+    """The number of its line, by which ``Ledger.draw`` knows it."""
+    place: int
+    """For which place on the run's path: 0, 1, 2, …"""
+    event: Event
+    ticket: str | None
+    """Of the draw that took it up, or None. Lines that are older than tickets were drawn: theirs is empty."""
+
+
+def summary_of(first: Line, last: Line) -> RunSummary:
+    """A run, by its first line and its last."""
+    allotment, sums = first.allotment, last.of_run
+    return RunSummary(
+        id=first.run,
+        label=str(first.body["label"]),
+        allotment=allotment,
+        spent=sums.spent(allotment),
+        is_open=bool(sums.open_runs),
+        events=sums.events,
+        repeats=sums.repeats,
+        when=str(first.body["when"]),
+    )
+
+
+def payments_of(lines: Iterable[Line]) -> tuple[Payment, ...]:
+    """What a run's lines paid for, and which of it was drawn."""
+    paid: dict[int, Line] = {}
+    places: dict[int, int] = {}
+    tickets: dict[int, str | None] = {}
+    for line in lines:
+        if line.kind == "event":
+            paid[line.number] = line
+            places[line.number] = len(places) if line.place is None else line.place
+            tickets[line.number] = "" if line.place is None else None
+        elif line.kind == "draw":
+            tickets[line.body["payment"]] = line.body["ticket"]
+    return tuple(Payment(number, places[number], paid[number].event, tickets[number]) for number in paid)
