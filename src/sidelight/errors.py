@@ -15,14 +15,20 @@
     └── BudgetExhaustedError  the budget said no                                  exit code 3
 
 A message says what was asked, what was found, and what to do next. It never holds a
-private value, nor an exact count.
+private value, nor an exact count, nor the address of a database.
 """
+
+from sidelight.sources import without_addresses
 
 
 class SidelightError(Exception):
     """The root of all errors that sidelight raises on purpose."""
 
     exit_code = 2
+
+    def __init__(self, *said: object) -> None:
+        # PRIVACY: whoever wrote the sentence should have named the source by sources.source_name.
+        super().__init__(*(without_addresses(one) if isinstance(one, str) else one for one in said))
 
 
 class InputError(SidelightError, ValueError):

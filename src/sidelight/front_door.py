@@ -184,7 +184,7 @@ def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: Nois
         },
         "public": None if plan.public is None else {"records": getattr(plan.public, "records", None)},
         "events": [event.as_json() for event in outcome.events],
-        "ledger": {"name": ledger.promise.name, "run": run_id, "head": ledger.head},
+        "ledger": {"name": ledger.promise.shown, "run": run_id, "head": ledger.head},
         "noise": noise.name,
         "private": noise.is_private,
         "schema": plan.schema.fingerprint,

@@ -26,6 +26,7 @@ from sidelight.cli import (
 )
 from sidelight.cli._shared import talk
 from sidelight.errors import PrivacyWarning, SidelightError
+from sidelight.sources import source_name, without_addresses
 
 
 class _InterruptedError(Exception):
@@ -92,7 +93,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except SidelightError as error:
-        talk(f"error: {error}")
+        talk(_without_arguments(f"error: {error}"))
         code = error.exit_code
     except (_InterruptedError, typer.Abort, KeyboardInterrupt) as stop:
         talk(_interrupted(stop))
@@ -115,12 +116,22 @@ def _interrupted(stop: BaseException) -> str:
     )
 
 
+def _without_arguments(text: str) -> str:
+    """A message in which no argument of the command line stands that is an address."""
+    for argument in sys.argv[1:]:
+        for given in (argument, argument.partition("=")[2] if argument.startswith("-") else ""):
+            if given and source_name(given) != given:
+                text = text.replace(given, source_name(given))
+    return without_addresses(text)
+
+
 def _unexpected(error: Exception) -> int:
     if hasattr(error, "exit_code") and hasattr(error, "format_message"):
-        talk(f"error: {error.format_message()}")  # usage errors of the command-line parser
+        talk(_without_arguments(f"error: {error.format_message()}"))  # usage errors of the parser
         return 2
     if isinstance(error, OSError) and error.strerror:
-        talk(f"error: {error.strerror}: {error.filename}" if error.filename else f"error: {error.strerror}")
+        where = f": {error.filename}" if error.filename else ""
+        talk(_without_arguments(f"error: {error.strerror}{where}"))
         return 2
     if os.environ.get("SIDELIGHT_DEBUG"):
         talk("".join(traceback.format_exception(error)))

@@ -19,24 +19,25 @@ def open_(
         str, typer.Option(help="What one person can change: replace or add-or-remove.")
     ] = "replace",
     records: Annotated[int, typer.Option(help="How many records one person may have.")] = 1,
-    name: Annotated[str | None, typer.Option(help="Name of the table; the file's name unless said.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the table; the file's, or what follows #, unless said.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open a ledger with its promise. The promise can never be changed."""
-    from pathlib import PurePath
-
     from sidelight.privacy.budget import Budget
     from sidelight.privacy.promise import Promise
     from sidelight.privacy.sql_ledger import SqlLedger
     from sidelight.privacy.unit import Unit
+    from sidelight.sources import ledger_name, source_name
 
     protects = Unit(unit, records)  # type: ignore[arg-type]  # checked by Unit itself
-    promise = Promise(Budget(epsilon=epsilon, delta=delta), protects, name or PurePath(where).stem)
+    promise = Promise(Budget(epsilon=epsilon, delta=delta), protects, name or ledger_name(where))
     ledger = SqlLedger.create(where, promise)
     if as_json:
-        tell_json({"ledger": where, "promise": promise.as_json(), "head": ledger.head})
+        tell_json({"ledger": source_name(where), "promise": promise.as_json(), "head": ledger.head})
         return
-    talk(f"opened {where}: ε = {epsilon:g} at δ = {delta:g}, {protects.describe()}.")
+    talk(f"opened {source_name(where)}: ε = {epsilon:g} at δ = {delta:g}, {protects.describe()}.")
 
 
 @app.command(epilog="Example: sidelight ledger show people.ledger")
@@ -50,7 +51,7 @@ def show(
 
     ledger = open_ledger(where)
     facts: dict[str, Any] = {
-        "name": ledger.promise.name,
+        "name": ledger.promise.shown,
         "epsilon": ledger.promise.budget.epsilon,
         "delta": ledger.promise.budget.delta,
         "unit": ledger.promise.unit.relation,

@@ -48,4 +48,6 @@ def screen(
 
 
 def _name(path: str) -> str:
-    return Path(path).name or path
+    from sidelight.sources import scheme_of, source_name
+
+    return (Path(path).name if scheme_of(path) is None else "") or source_name(path)

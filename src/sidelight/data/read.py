@@ -3,26 +3,36 @@
 Opening reads names and types alone. CSV files are read as text, every field of them, and
 the schema's types are applied afterwards: ``01``, ``1.0`` and ``true`` stay what they are
 where labels are text. An empty CSV field is a missing value, a quoted empty one is empty text.
+
+A path is one file, whatever its name looks like. Only where there is no such file, ``*``, ``?`` and
+``[…]`` are a pattern, which is expanded here and never by DuckDB; the files that match are read in the
+order of their names.
 """
 
 import csv
 import glob
 import gzip
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from sidelight.data import frames
 from sidelight.data.engines.duckdb import VIEW, DuckDBSource, connect, literal, silent_errors
-from sidelight.data.engines.postgres import PREFIXES, PostgresSource
+from sidelight.data.engines.own_folder import PlainNames
+from sidelight.data.engines.postgres import PostgresSource
 from sidelight.data.engines.spark import SparkSource
 from sidelight.data.engines.sql import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
+from sidelight.sources import is_postgres, scheme_of, source_name
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 _DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+
+_AS_IT_IS = "hive_partitioning = false, union_by_name = false, filename = false"
+"""A folder called age=3 is a folder, not a column."""
 
 _LARGE_CSV = 1 << 30
 _LARGE_VALUES = 200_000_000
@@ -38,10 +48,12 @@ def open_source(source: Any, schema: Schema | None = None) -> SqlSource:
     """The table behind ``source``; of a frame, only the columns that the schema names are converted."""
     if isinstance(source, (str, Path)):
         text = str(source)
-        if text.startswith(PREFIXES):
+        if is_postgres(text):
             return PostgresSource(text)
         if text.startswith("spark:"):
             return SparkSource.of_table(text.removeprefix("spark:"))
+        if scheme_of(text) is not None:
+            raise DataError(f"{source_name(text)} cannot be read: a table must be {_ACCEPTED}.")
         return _open_files(text)
     kind = frames.kind_of(source)
     if kind is None:
@@ -54,10 +66,9 @@ def open_source(source: Any, schema: Schema | None = None) -> SqlSource:
 
 
 def describe(source: Any) -> str:
-    """The table in words that may stand in a message: a path, never the address of a database."""
+    """The table in words that may stand in a message."""
     if isinstance(source, (str, Path)):
-        text = str(source)
-        return f"the table {text.partition('#')[2]!r}" if text.startswith(PREFIXES) else text
+        return source_name(source)
     kind = frames.kind_of(source)
     return f"the {kind} table" if kind else "the table"
 
@@ -77,11 +88,11 @@ def _open_relation(relation: Any) -> DuckDBSource:
 
 
 def _open_files(text: str) -> DuckDBSource:
-    paths = [text] if Path(text).is_file() else sorted(glob.glob(text, recursive=True))
-    paths = [path for path in paths if Path(path).is_file()]
+    paths = [text] if os.path.isfile(text) else sorted(glob.glob(text, recursive=True))
+    paths = [path for path in paths if os.path.isfile(path)]
     if not paths:
         what = "no file matches" if glob.has_magic(text) else "there is no file"
-        raise DataError(f"{what} {text!r}.")
+        raise DataError(f"{what} {source_name(text)!r}.")
     if all(path.lower().endswith(_PARQUET) for path in paths):
         return _open_parquet(paths)
     if all(path.lower().endswith(_CSV) for path in paths):
@@ -92,34 +103,38 @@ def _open_files(text: str) -> DuckDBSource:
 def _open_parquet(paths: Sequence[str]) -> DuckDBSource:
     from pyarrow import parquet
 
+    metadata = []
     with silent_errors():
-        metadata = [parquet.read_metadata(path) for path in paths]
+        for path in paths:
+            with open(path, "rb") as file:  # a name could read as the address of a store in the network
+                metadata.append(parquet.read_metadata(file))
     names = _same_names([tuple(m.schema.to_arrow_schema().names) for m in metadata], paths)
-    connection = connect()
-    listed = ", ".join(literal(path) for path in paths)
-    with silent_errors():
-        connection.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM read_parquet([{listed}])")
-        rows = connection.table(VIEW)
     values = sum(m.num_rows for m in metadata) * len(names)
     is_large = values > _LARGE_VALUES
-    return DuckDBSource(rows, kind="file.parquet", names=names, is_large=is_large, owner=connection)
+    return _view("read_parquet", paths, _AS_IT_IS, kind="file.parquet", names=names, is_large=is_large)
 
 
 def _open_csv(paths: Sequence[str]) -> DuckDBSource:
     names = _same_names([_header(path) for path in paths], paths)
-    connection = connect()
-    listed = ", ".join(literal(path) for path in paths)
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(names)))
     options = (
         f"header = true, auto_detect = false, columns = {{{columns}}}, "
         f"delim = {literal(_delimiter(paths[0]))}, "
-        "quote = '\"', escape = '\"', allow_quoted_nulls = false, strict_mode = true"
+        f"quote = '\"', escape = '\"', allow_quoted_nulls = false, strict_mode = true, {_AS_IT_IS}"
     )
-    with silent_errors():
-        connection.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM read_csv([{listed}], {options})")
-        rows = connection.table(VIEW)
     is_large = sum(Path(path).stat().st_size for path in paths) > _LARGE_CSV
-    return DuckDBSource(rows, kind="file.csv", names=names, is_large=is_large, owner=connection)
+    return _view("read_csv", paths, options, kind="file.csv", names=names, is_large=is_large)
+
+
+def _view(reader: str, paths: Sequence[str], options: str, **about: Any) -> DuckDBSource:
+    plain = PlainNames(paths)
+    listed = ", ".join(literal(path) for path in plain.paths)
+    connection = connect()
+    with silent_errors():
+        connection.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {reader}([{listed}], {options})")
+        source = DuckDBSource(connection.table(VIEW), owner=connection, **about)
+    plain.kept_by(source)
+    return source
 
 
 def _header(path: str) -> tuple[str, ...]:

@@ -385,7 +385,7 @@ class ChainedLedger(ABC):
             for run in self.runs()
         ]  # fmt: skip
         return table(
-            f"The ledger of {self.promise.name}",
+            f"The ledger of {self.promise.shown}",
             facts,
             columns=("began", "run", "state", "events", "spent", "in"),
             rows=runs,

@@ -7,6 +7,7 @@ from typing import Any
 from sidelight.errors import BudgetExhausted, LedgerError, SettingError
 from sidelight.privacy.budget import Budget, Cost, Rho, Tally
 from sidelight.privacy.unit import Unit
+from sidelight.sources import shown_name
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,13 @@ class Promise:
     budget: Budget
     unit: Unit
     name: str
-    """What people call the dataset."""
+    """What people call the dataset; part of the chain of hashes, so never shown as it is: see ``shown``."""
+
+    @property
+    def shown(self) -> str:
+        """The name, for messages and for all that is published."""
+        # PRIVACY: ledgers of older versions were named after their address, with its password.
+        return shown_name(self.name)
 
     def as_json(self) -> dict[str, Any]:
         """A plain form from which ``from_json`` gives back an equal promise."""
@@ -100,7 +107,7 @@ def exhausted(
         f"Ask for less (--epsilon {largest:g}), or draw" if largest else "Nothing is left, but you can draw"
     )
     return BudgetExhausted(
-        f"this release needs {needs}; '{promise.name}' has {has} left.\n"
+        f"this release needs {needs}; '{promise.shown}' has {has} left.\n"
         "\n"
         f"  promised   ε = {_epsilon(budget.epsilon)}{at}\n"
         f"  {verb}   ε = {_epsilon(budget.epsilon_of(spent))} in {held} ({where})\n"

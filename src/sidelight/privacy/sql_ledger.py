@@ -25,6 +25,7 @@ from sidelight.errors import LedgerError
 from sidelight.privacy.chain import Line, promise_line, replayed
 from sidelight.privacy.ledger import ChainedLedger, Ledger, Pages
 from sidelight.privacy.promise import Promise
+from sidelight.sources import failure, is_postgres, scheme_of, source_name, split_address
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, Table
@@ -51,6 +52,11 @@ class SqlLedger(ChainedLedger):
     @classmethod
     def create(cls, path_or_url: str | os.PathLike[str], promise: Promise) -> "SqlLedger":
         """Make a new ledger that holds this promise. An existing one is never touched."""
+        if promise.shown != promise.name:
+            raise LedgerError(
+                "the ledger's name looks like the address of a database, and would stand in every release. "
+                "Name the table in plain words."
+            )
         place = _Place(path_or_url)
         place.claim()
         try:
@@ -137,37 +143,29 @@ class _Place:
         self.path: Path | None = None
         self.url: URL | None = None
         self.table = _TABLE
-        if "://" not in given:
+        scheme = scheme_of(given)
+        if scheme is None:
             self.path = Path(given)
-        elif given.startswith("sqlite"):
-            from sqlalchemy import make_url
-
-            database = make_url(given).database
+        elif scheme.startswith("sqlite"):
+            database = _parsed(given).database
             if not database or database == ":memory:":
-                raise LedgerError(f"{given} is kept in memory only; give a file, or use MemoryLedger.")
+                raise LedgerError("an SQLite address without a file is kept in memory only; give a file.")
             self.path = Path(database)
         else:
             self._read_url(given)
-        self.name = self.path.name if self.path else self._name
+        self.name = self.path.name if self.path else source_name(given)
 
     def _read_url(self, given: str) -> None:
-        from sqlalchemy import make_url
-        from sqlalchemy.exc import ArgumentError
-
-        address, _, fragment = given.partition("#")
+        address, fragment = split_address(given)
         if fragment and not re.fullmatch(r"[A-Za-z0-9_]{1,40}", fragment):
-            raise LedgerError(f"a ledger's name is up to 40 letters, digits and _; got {fragment!r}.")
-        try:
-            url = make_url(address)
-        except ArgumentError as error:
-            raise LedgerError("the ledger's address is no database URL, such as postgresql://…") from error
-        if url.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+            raise LedgerError("a ledger's name, after the #, is up to 40 letters, digits and _.")
+        url = _parsed(address)
+        if is_postgres(given):
             need("psycopg", "to keep a ledger in PostgreSQL")
             url = url.set(drivername="postgresql+psycopg")
         self.url = url
         if fragment:
             self.table = f"{_TABLE}_{fragment.lower()}"
-        self._name = url.render_as_string(hide_password=True) + (f"#{fragment}" if fragment else "")
 
     def claim(self) -> None:
         """Make the file, so that nobody else does; it must not be there yet.
@@ -223,7 +221,8 @@ class _Place:
         )
         if self.path is None:
             assert self.url is not None
-            return create_engine(self.url, poolclass=NullPool), table
+            with _speaking(self.name):
+                return create_engine(self.url, poolclass=NullPool), table
         uri = self.path.absolute().as_uri() + "?mode=rw"  # never makes a file that is not there
 
         def connected() -> sqlite3.Connection:
@@ -248,19 +247,54 @@ def _begin(connection: "Connection", *, to_write: bool) -> Iterator[None]:
         yield
 
 
+def _parsed(address: str) -> "URL":
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(address)
+    except (ArgumentError, ValueError):  # whose texts quote the address
+        raise LedgerError("the ledger's address is no database URL, such as postgresql://…") from None
+
+
 @contextmanager
 def _speaking(name: str) -> Iterator[None]:
-    """Say what a database could not do, without a traceback of its own."""
-    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+    """Say what a database could not do, in words of our own."""
+    from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
     try:
         yield
+    # PRIVACY: a driver's text may hold the address, a user's name or a value; only its kind is kept.
     except DBAPIError as error:
-        raise LedgerError(f"{name}: {str(error.orig).strip()}.") from error
+        raise LedgerError(f"{name}: {_failure(error.orig)}.") from None
+    except (NoSuchModuleError, ModuleNotFoundError):
+        raise LedgerError(f"{name}: no driver for such a database is installed.") from None
     except SQLAlchemyError as error:
-        raise LedgerError(f"{name}: {error}.") from error
-    except UnicodeDecodeError as error:
-        raise LedgerError(f"{name} was edited: it holds text that is not UTF-8.") from error
+        raise LedgerError(f"{name}: the database failed ({type(error).__name__}).") from None
+    except UnicodeDecodeError:
+        raise LedgerError(f"{name} was edited: it holds text that is not UTF-8.") from None
+
+
+_SQLITE = {
+    "BUSY": "it is locked by somebody else",
+    "LOCKED": "it is locked by somebody else",
+    "READONLY": "it is read-only here",
+    "PERM": "it is read-only here",
+    "FULL": "the database or disk is full",
+    "IOERR": "the disk failed",
+    "CANTOPEN": "it cannot be opened",
+    "CORRUPT": "it is damaged: its pages do not fit together",
+    "NOTADB": "it is damaged, or no SQLite file",
+    "CONSTRAINT": "its own rules forbid that",
+    "ERROR": "its tables are not those of a ledger",
+}
+
+
+def _failure(error: BaseException | None) -> str:
+    if isinstance(error, sqlite3.Error):
+        code = getattr(error, "sqlite_errorname", "")
+        return _SQLITE.get(code.removeprefix("SQLITE_").partition("_")[0], "it failed")
+    return failure(getattr(error, "sqlstate", None))
 
 
 def _tables(connection: "Connection") -> set[str]:

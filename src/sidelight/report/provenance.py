@@ -12,6 +12,7 @@ from sidelight.errors import SidelightError
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.mechanisms.release import Release
 from sidelight.report.words import joined, number, percent, tiny
+from sidelight.sources import shown_name
 
 _AUTHOR = r"[A-Z][\w'’-]+"
 _PAPER = re.compile(
@@ -108,7 +109,8 @@ def provenance(release: Release, title: str) -> Provenance:
         settings=_pairs(card.get("settings")),
         versions=versions,
         schema=str(card["schema"]) if card.get("schema") else None,
-        ledger=_pairs(card.get("ledger")),
+        # PRIVACY: releases of older versions name their ledger after its address, with its password.
+        ledger=tuple((name, shown_name(value)) for name, value in _pairs(card.get("ledger"))),
     )
 
 

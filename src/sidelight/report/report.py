@@ -19,6 +19,7 @@ from sidelight.report.exact import compare, with_exact
 from sidelight.report.facts import collect, expected_errors
 from sidelight.report.pictures import OneWay
 from sidelight.report.provenance import provenance, public_part
+from sidelight.sources import shown_name
 
 MOST_BYTES = 2_000_000
 """A report is never larger."""
@@ -117,7 +118,7 @@ def _title(release: Release) -> str:
     # A release without a ledger of its own is named after nothing; what it holds says more.
     if not isinstance(name, str) or name in ("", "this release"):
         return f"A release of {words.counted(len(release.model.domain), 'attribute')}"
-    return name
+    return shown_name(name)
 
 
 def _others(release: Release, drawn: list[OneWay]) -> list[tuple[str, int, str, float]]:

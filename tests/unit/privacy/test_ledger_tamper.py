@@ -265,7 +265,7 @@ def test_a_table_of_the_same_name_is_no_ledger(tmp_path):
     connection.commit()
     connection.close()
 
-    with pytest.raises(LedgerError, match="no such column"):
+    with pytest.raises(LedgerError, match="not those of a ledger"):
         SqlLedger.open(tmp_path / "foreign.db")
 
 

@@ -8,12 +8,9 @@ No extension is installed or loaded, and nothing is fetched from the network.
 """
 
 import os
-import tempfile
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ import numpy.typing as npt
 from sidelight.data.counting import MarginalCounter
 from sidelight.data.domain import Attrs
 from sidelight.data.engines.base import Codes, Counts, ValueKind, require_countable, smallest_dtype
+from sidelight.data.engines.own_folder import own_folder
 from sidelight.data.engines.sql import REFUSED_MISSING, REFUSED_OUTSIDE, Dialect, SqlEngine, encode_sql
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
@@ -101,15 +99,23 @@ def _database(process: int) -> Any:
     """In memory, no extensions, bounded. Starting one takes far longer than reading a small table."""
     import duckdb
 
-    return duckdb.connect(
+    try:
+        # PRIVACY: what does not fit in memory is spilled where only this user can look, and removed.
+        spill = str(own_folder() / "spill")
+    except OSError:
+        spill = ""  # nowhere to spill to
+    database = duckdb.connect(
         config={
+            "allow_community_extensions": "false",
+            "allow_unsigned_extensions": "false",
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "memory_limit": _MEMORY,
-            # PRIVACY: what does not fit in memory is spilled to the system's folder for that, and removed.
-            "temp_directory": str(Path(tempfile.gettempdir()) / f"sidelight-{uuid.uuid4().hex}"),
+            "temp_directory": spill,
         }
     )
+    database.execute("SET lock_configuration = true")
+    return database
 
 
 def literal(text: str) -> str:

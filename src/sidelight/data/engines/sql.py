@@ -49,8 +49,12 @@ class Dialect:
     varchar: str = "VARCHAR"
 
     def text(self, text: str) -> str:
-        """A text literal."""
+        """A text literal; no setting of the engine may change what it says, or where it ends."""
         return "'" + text.replace("'", "''") + "'"
+
+    def as_text(self, expression: str) -> str:
+        """A value as text."""
+        return f"CAST({expression} AS {self.varchar})"
 
     def matches(self, expression: str, pattern: str) -> str:
         """Whether text matches a regular expression."""
@@ -109,7 +113,7 @@ def _value(sql: Dialect, column: Column, x: str, kind: ValueKind, i: int) -> lis
     if column.value_kind == "text":
         if kind == "boolean":
             return [f"CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END AS v{i}"]
-        return [f"CAST({x} AS {sql.varchar}) AS v{i}"]
+        return [f"{sql.as_text(x)} AS v{i}"]
     if kind == "boolean":
         value = f"CASE WHEN {x} THEN {sql.number(1)} WHEN NOT {x} THEN {sql.number(0)} END"
         return [f"{value} AS v{i}"]
@@ -117,7 +121,7 @@ def _value(sql: Dialect, column: Column, x: str, kind: ValueKind, i: int) -> lis
         return [f"CAST({x} AS {sql.double}) AS v{i}"]
     if kind == "real":
         return [f"NULLIF(CAST({x} AS {sql.double}), {sql.number(float('nan'))}) AS v{i}"]
-    t = f"LOWER(TRIM(CAST({x} AS {sql.varchar})))"
+    t = f"LOWER(TRIM({sql.as_text(x)}))"
     if column.value_kind == "boolean":
         is_read = sql.one_of(t, (*_TRUE, *_FALSE))
         value = (
