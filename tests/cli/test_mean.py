@@ -121,7 +121,7 @@ def test_bad_usage_is_a_sentence(wrong, message, people):
 def test_a_file_that_is_not_a_table_is_refused_without_quoting_it(people):
     (people / "broken.csv").write_text("income,epsilon\n1,2\nsecret\n")
 
-    with pytest.raises(SidelightError, match="cannot be read") as refusal:
+    with pytest.raises(SidelightError, match="could not be read") as refusal:
         run("mean", people / "broken.csv", "--value", "income", "--bounds", 0, 1, "--epsilon", 1)
 
     assert "secret" not in str(refusal.value)

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from sidelight.cli._shared import talk, tell, tell_json
+from sidelight.data.value import text_of
 from sidelight.errors import DataError, SettingError
 from sidelight.statistics.answer import MixedAnswer
+from sidelight.statistics.columns import Missing, numbers, read_columns
 from sidelight.statistics.group import Group
 
 TableFile = Annotated[Path, typer.Argument(help="The table: CSV or Parquet, one record a person.")]
@@ -38,6 +40,13 @@ Delta = Annotated[float | None, typer.Option(help="δ of every group, under zcdp
 BiasOption = Annotated[
     str | None, typer.Option("--bias", help="Of public groups: a bound on it, or 'measure'.")
 ]
+MissingOption = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        help="What stands for a value that is missing or no number: a number within the bounds, or 'refuse'.",
+    ),
+]
 Confidence = Annotated[float, typer.Option(help="Of the interval, such as 0.95.")]
 SvgFile = Annotated[
     Path | None, typer.Option("--svg", help="Also draw weights and intervals into this file.")
@@ -53,6 +62,7 @@ def read_groups(
     group_column: str | None,
     needs: list[str] | None,
     public: Path | None,
+    missing: Missing = "refuse",
 ) -> list[Group]:
     """The groups that the options describe, in a fixed order; nothing is charged yet."""
     ways = [epsilon is not None, epsilon_column is not None, group_column is not None]
@@ -60,39 +70,48 @@ def read_groups(
         raise SettingError(
             "say who needs what in one way: --epsilon, --epsilon-column, or --group-column with --group."
         )
-    from sidelight.statistics.columns import numbers, read_columns
-
     by = epsilon_column or group_column
     columns = read_columns(table, [value] if by is None else [value, by])
-    values = numbers(columns[value], value)
+    # PRIVACY: who is in which group is public by declaration; even so, each record is read by itself.
+    values = numbers(columns[value], f"column {value!r}", missing=missing)
     groups: list[Group] = []
     if epsilon is not None:
-        groups = [Group(values, epsilon=epsilon, name="private")]
+        groups = [_group(values, epsilon, "private", missing)]
     elif epsilon_column is not None:
-        own = numbers(columns[epsilon_column], epsilon_column)
+        own = numbers(columns[epsilon_column], f"column {epsilon_column!r}")
         for level in sorted(set(own.tolist())):
-            part = values[own == level]
             if math.isinf(level) and level > 0:
-                groups.append(Group(part, public=True, name="public people"))
+                groups.append(_group(values[own == level], None, "public people", missing))
             else:
-                groups.append(Group(part, epsilon=level, name=f"ε = {level:g}"))
+                groups.append(_group(values[own == level], level, f"ε = {level:g}", missing))
     else:
         assert group_column is not None
-        labels = columns[group_column].astype(str)
         asked = _needs(needs)
-        if set(labels.tolist()) - asked.keys():
+        place = {name: code for code, name in enumerate(asked)}
+        codes = columns[group_column].codes(lambda label: place.get(text_of(label) or "", -1))
+        if (codes < 0).any():
             raise DataError(
                 f"column {group_column!r} holds groups that no --group names. Nothing was charged."
             )
-        for name, need in asked.items():
-            part = values[labels == name]
-            groups.append(
-                Group(part, public=True, name=name) if need is None else Group(part, epsilon=need, name=name)
-            )
+        groups = [_group(values[codes == place[name]], need, name, missing) for name, need in asked.items()]
     if public is not None:
-        shown = numbers(read_columns(public, [value])[value], value)
-        groups.append(Group(shown, public=True, name="public"))
+        shown = numbers(read_columns(public, [value])[value], f"column {value!r}", missing=missing)
+        groups.append(_group(shown, None, "public", missing))
     return groups
+
+
+def _group(values: Any, epsilon: float | None, name: str, missing: Missing) -> Group:
+    return Group(values, epsilon=epsilon, public=epsilon is None, name=name, missing=missing)
+
+
+def parse_missing(text: str) -> Missing:
+    """A number, or 'refuse'."""
+    if text == "refuse":
+        return "refuse"
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"--missing must be a number or 'refuse'; got {text!r}.") from None
 
 
 def parse_bias(text: str | None) -> Any:

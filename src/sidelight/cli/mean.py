@@ -15,12 +15,14 @@ from sidelight.cli._groups import (
     GroupColumn,
     GroupNeeds,
     LedgerPlace,
+    MissingOption,
     PublicFile,
     SvgFile,
     TableFile,
     UnitName,
     Value,
     parse_bias,
+    parse_missing,
     read_groups,
     remark_on,
     show,
@@ -44,6 +46,7 @@ def mean(
         list[str] | None, typer.Option("--cell", help="A cell of --by; those of --public unless said.")
     ] = None,
     public: PublicFile = None,
+    missing: MissingOption = "refuse",
     variance: Annotated[
         str | None, typer.Option(help="σ² of a value: a number, bound, public or private.")
     ] = None,
@@ -78,7 +81,8 @@ def mean(
     if by is not None:
         if epsilon is None or epsilon_column or group_column or bias or merge:
             raise SettingError("--by takes --epsilon, and neither groups nor --bias nor --merge.")
-        _by_cell(table, value, by=by, epsilon=epsilon, cells=cell, public=public, as_json=as_json, **common)
+        common |= {"by": by, "epsilon": epsilon, "cells": cell, "public": public}
+        _by_cell(table, value, missing=parse_missing(missing), as_json=as_json, **common)
         return
     from sidelight.statistics.mixed_mean import mixed_mean
 
@@ -90,30 +94,22 @@ def mean(
         group_column=group_column,
         needs=group,
         public=public,
+        missing=parse_missing(missing),
     )
     remark_on(ledger, groups)
     answer = mixed_mean(groups, bias=parse_bias(bias), merge=merge, alone=True, **common)
     show(answer, f"mean of {value}", svg=svg, as_json=as_json)
 
 
-def _by_cell(
-    table: Any, value: str, *, by: str, cells: list[str] | None, as_json: bool, **options: Any
-) -> None:
-    from sidelight.statistics.columns import read_columns
+def _by_cell(table: Any, value: str, *, by: str, as_json: bool, **options: Any) -> None:
     from sidelight.statistics.grouped import grouped_mean
 
-    columns = read_columns(table, [value, by])
-    public = options.pop("public")
-    shown = None if public is None else read_columns(public, [value, by])
-    for each in (columns, shown):
-        if each is not None:
-            each[by] = each[by].astype(str)  # cells are named on the command line, so they are words
-    answer = grouped_mean(columns, value, by=by, cells=cells, public=shown, **options)
+    answer = grouped_mean(table, value, by=by, **options)
     if as_json:
         tell_json(answer.as_json())
         return
     rows = [
-        [m.cell, *(f"{x:.6g}" for x in (m.estimate, m.standard_error, *m.interval)), f"{m.own:.0%}"]
+        [str(m.cell), *(f"{x:.6g}" for x in (m.estimate, m.standard_error, *m.interval)), f"{m.own:.0%}"]
         for m in answer.cells
     ]
     tell_table(f"mean of {value}", [by, "estimate", "standard error", "low", "high", "own"], rows)

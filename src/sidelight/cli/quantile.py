@@ -15,12 +15,14 @@ from sidelight.cli._groups import (
     GroupColumn,
     GroupNeeds,
     LedgerPlace,
+    MissingOption,
     PublicFile,
     SvgFile,
     TableFile,
     UnitName,
     Value,
     parse_bias,
+    parse_missing,
     read_groups,
     remark_on,
     show,
@@ -38,6 +40,7 @@ def quantile(
     group_column: GroupColumn = None,
     group: GroupNeeds = None,
     public: PublicFile = None,
+    missing: MissingOption = "refuse",
     density: Annotated[
         float | None, typer.Option(help="Of values at the quantile, for the interval; measured unless said.")
     ] = None,
@@ -65,6 +68,7 @@ def quantile(
         group_column=group_column,
         needs=group,
         public=public,
+        missing=parse_missing(missing),
     )
     remark_on(ledger, groups)
     answer = mixed_quantile(

@@ -1,6 +1,6 @@
 """Value to code and back.
 
-Whole tables are encoded by SQL (engines/sql.py); here is the same meaning for one value,
+Whole tables are encoded by SQL (engines/sql.py); here is the same meaning for one value (value.py),
 which the contract tests compare every engine with, and decoding:
 
     label      itself, in its own type
@@ -10,7 +10,6 @@ which the contract tests compare every engine with, and decoding:
 """
 
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,8 @@ import numpy.typing as npt
 
 from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, NumericColumn
 from sidelight.data.schema import Schema
+from sidelight.data.value import number_of, text_of
 from sidelight.errors import DataError
-
-_NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?")
-_TRUTH = {"true": 1.0, "t": 1.0, "1": 1.0, "false": 0.0, "f": 0.0, "0": 0.0}
 
 
 def encode_value(column: Column, value: object) -> int:
@@ -33,13 +30,13 @@ def encode_value(column: Column, value: object) -> int:
     99
     """
     if column.value_kind == "text":
-        text = _as_text(value)
+        text = text_of(value)
         if text is None:
             return _missing(column)
         assert isinstance(column, CategoricalColumn)  # the only columns of text
         return column.labels.index(text) if text in column.labels else _outside(column)
-    number = _as_number(value, is_truth=column.value_kind == "boolean")
-    if isinstance(number, str):
+    number = number_of(value, is_truth=column.value_kind == "boolean")
+    if number is None:
         return _outside(column)
     if math.isnan(number):
         return _missing(column)
@@ -85,28 +82,6 @@ def decode_column(column: Column, codes: npt.NDArray[np.integer], rng: np.random
     # Rounding may reach the upper edge, which is in the next bin.
     points = np.where(points >= high, np.nextafter(high, low), points)
     return pa.array(points, type=wanted, mask=is_null)
-
-
-def _as_text(value: object) -> str | None:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-def _as_number(value: object, *, is_truth: bool) -> float | str:
-    """A float, NaN for missing; or the text that could not be read."""
-    if value is None:
-        return math.nan
-    if not isinstance(value, str):
-        return float(value)  # type: ignore[arg-type]  # numbers and booleans
-    text = value.strip(" ").lower()
-    if text in ("", "nan"):
-        return math.nan
-    if is_truth:
-        return _TRUTH.get(text, value)
-    return float(text) if _NUMBER.fullmatch(text) else value
 
 
 def _is_inside(column: NumericColumn, number: float) -> bool:

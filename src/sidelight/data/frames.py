@@ -3,11 +3,15 @@
 A file or a database table comes back as a pyarrow table.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sidelight._extras import need
+from sidelight.data.column import Column
+from sidelight.data.each import Each
+from sidelight.data.schema import Schema
+from sidelight.data.value import NO_TEXT, number_of, text_of
 from sidelight.errors import DataError, SettingError
 
 KINDS = ("pandas", "polars", "pyarrow", "duckdb", "spark")
@@ -30,22 +34,40 @@ def kind_of(frame: Any) -> str | None:
     return "arrow" if hasattr(frame, "__arrow_c_stream__") else None
 
 
-def to_arrow(
-    frame: Any, wanted: Collection[str] | None = None
-) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-    """The ``wanted`` columns (all, if None) as pyarrow, named by position; their names; the other names."""
+def columns_of(frame: Any) -> tuple[list[str], Callable[[int], Any]]:
+    """The names of a frame's columns, and each one by its place, as the frame holds it."""
+    kind = kind_of(frame)
+    if kind == "pandas":
+        return [str(name) for name in frame.columns], lambda place: frame.iloc[:, place]
+    if kind == "polars":
+        collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
+        return list(collected.columns), collected.to_series
+    if kind == "spark":
+        return list(frame.columns), lambda place: _spark_column(frame, place)
+    table = _arrow_table(frame)
+    return list(table.column_names), table.column
+
+
+def to_arrow(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    """The schema's columns (all, without one) as pyarrow, named by position; their names; the other names.
+
+    PRIVACY: a column whose type does not say what its values are (a pandas column of objects, say) is read
+    value by value, for what the schema declares. Arrow would infer one type for all of them from all of them.
+    """
     import pyarrow as pa
 
-    is_pandas = kind_of(frame) == "pandas"
-    table: Any = None if is_pandas else _native_table(frame)
-    names = [str(name) for name in (frame.columns if is_pandas else table.column_names)]
+    names, column_at = columns_of(frame)
+    declared = {} if schema is None else {column.name: column for column in schema.columns}
     arrays, kept, extra = [], [], []
     for place, name in enumerate(names):
-        if wanted is not None and name not in wanted:
+        if schema is not None and name not in declared:
             extra.append(name)
             continue
-        array = _from_pandas(frame.iloc[:, place], name) if is_pandas else table.column(place)
-        arrays.append(_plain(array))
+        column = column_at(place)
+        array = _typed(column)
+        if array is None and schema is None:
+            array = _inferred(column, name)
+        arrays.append(_read_each(column, declared[name]) if array is None else _plain(array))
         kept.append(name)
     fields = [f"c{place}" for place in range(len(kept))]
     return pa.Table.from_arrays(arrays, names=fields), tuple(kept), tuple(extra)
@@ -81,15 +103,9 @@ def write_file(table: Any, path: str | Path) -> None:
         raise SettingError(f"the file must end in .csv or .parquet; got {str(path)!r}.")
 
 
-def _native_table(frame: Any) -> Any:
+def _arrow_table(frame: Any) -> Any:
     import pyarrow as pa
 
-    kind = kind_of(frame)
-    if kind == "polars":
-        import narwhals as nw
-
-        native = nw.from_native(frame)
-        return (native.collect() if isinstance(native, nw.LazyFrame) else native).to_arrow()
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pa.RecordBatchReader):
@@ -97,11 +113,63 @@ def _native_table(frame: Any) -> Any:
     return pa.table(frame)
 
 
-def _from_pandas(column: Any, name: str) -> Any:
+def _spark_column(frame: Any, place: int) -> Any:
+    named = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))]).select(f"c{place}")
+    # By way of pandas a whole number beside a missing one would be real.
+    return named.toArrow().column(0) if hasattr(named, "toArrow") else [line[0] for line in named.collect()]
+
+
+def _typed(column: Any) -> Any:
+    """The column as Arrow, where its type is one that says what every value is; otherwise None."""
+    import pyarrow as pa
+
+    root = type(column).__module__.partition(".")[0]
+    try:
+        if root == "pandas":
+            if column.dtype == object or hasattr(column.dtype, "categories"):
+                return None
+            column = pa.chunked_array([pa.Array.from_pandas(column)])
+        elif root == "polars":
+            column = column.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    return column if _is_simple(column.type) else None
+
+
+def _is_simple(kind: Any) -> bool:
+    """Whether DuckDB reads every value of this Arrow type, and none of them can make it stop."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _is_simple(kind.value_type)
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal128)
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(is_such(kind) for is_such in (*numbers, *texts, types.is_null))
+
+
+def _read_each(column: Any, declared: Column) -> Any:
+    """The column as Arrow text, each value by itself; SQL reads it as it reads a file of text."""
+    if declared.value_kind == "text":
+        return Each(column).texts(text_of)
+    is_truth = declared.value_kind == "boolean"
+
+    def meaning(value: object) -> str | None:
+        number = number_of(value, is_truth=is_truth)
+        return NO_TEXT if number is None else text_of(number)
+
+    return Each(column).texts(meaning)
+
+
+def _inferred(column: Any, name: str) -> Any:
+    """A column of PUBLIC data, for a draft of a schema: Arrow may say what it holds."""
     import pyarrow as pa
 
     try:
-        return pa.chunked_array([pa.Array.from_pandas(column)])
+        if hasattr(column, "iloc"):
+            column = pa.Array.from_pandas(column)
+        elif hasattr(column, "to_arrow"):
+            column = column.to_arrow()
+        return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     except (pa.ArrowException, TypeError):
         # Arrow's own message quotes the value.
         raise DataError(

@@ -13,7 +13,7 @@ import csv
 import glob
 import gzip
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def open_source(source: Any, schema: Schema | None = None) -> SqlSource:
         return SparkSource(source)
     if kind == "duckdb":
         return _open_relation(source)
-    return _open_frame(source, kind, None if schema is None else set(schema.domain.attrs))
+    return _open_frame(source, kind, schema)
 
 
 def describe(source: Any) -> str:
@@ -73,8 +73,8 @@ def describe(source: Any) -> str:
     return f"the {kind} table" if kind else "the table"
 
 
-def _open_frame(frame: Any, kind: str, wanted: Collection[str] | None) -> DuckDBSource:
-    table, names, extra = frames.to_arrow(frame, wanted)
+def _open_frame(frame: Any, kind: str, schema: Schema | None) -> DuckDBSource:
+    table, names, extra = frames.to_arrow(frame, schema)
     if not names:
         raise DataError(f"{describe(frame)} has no column that the schema names.")
     connection = connect()

@@ -1,74 +1,174 @@
-"""Columns of a table, whatever holds it: a mapping, a data frame, or a CSV or Parquet file."""
+"""Columns of a table, whatever holds it: a mapping, a data frame, or a CSV or Parquet file.
 
-from collections.abc import Mapping, Sequence
+PRIVACY: every record is read by itself, by what was declared and never by the type that its column happens
+to have: one odd record would change that type, and with it how everybody is read. Files of text are read as
+text, every field of them. What one value means, ``data.value`` says.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.errors import DataError
+from sidelight.data.column import LARGEST
+from sidelight.data.each import Each
+from sidelight.data.value import NO_TEXT, is_missing, moment_of, number_of, text_of
+from sidelight.errors import DataError, SettingError
+
+Missing = float | Literal["refuse"]
+"""What stands for a value that is missing or no number: a number within the bounds. Or it is refused."""
+
+CellKind = Literal["text", "number", "boolean", "date"]
 
 
-def read_columns(table: Any, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """These columns as arrays, in the order of the records.
+def read_columns(table: Any, names: Sequence[str]) -> dict[str, Each]:
+    """These columns, in the order of the records.
 
-    >>> read_columns({"age": [30, 40], "sex": ["f", "m"]}, ["age"])["age"].tolist()
-    [30, 40]
+    >>> read_columns({"age": [30, "40"], "sex": ["f", "m"]}, ["age"])["age"].values
+    [30, '40']
     """
-    if isinstance(table, (str, Path)):
-        table = _read_file(Path(table), names)
-    if isinstance(table, Mapping):
+    if isinstance(table, (str, Path)) or type(table).__name__ == "DuckDBPyRelation":
+        columns = _from_source(table, names)
+    elif isinstance(table, Mapping):
         _check_names(names, list(table))
-        columns = {name: np.asarray(table[name]) for name in names}
+        columns = {name: Each(table[name]) for name in names}
     else:
         columns = _from_frame(table, names)
-    lengths = {column.shape for column in columns.values()}
-    if len(lengths) != 1 or any(column.ndim != 1 for column in columns.values()):
+    if len({len(column) for column in columns.values()}) != 1:
         raise DataError("the columns must be lists of one length; nothing was charged.")
     return columns
 
 
-def numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """A column of numbers; anything missing or unreadable is refused."""
-    try:
-        values = column.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"column {name!r} holds values that are not numbers; nothing was charged.") from None
-    if np.isnan(values).any():
-        raise DataError(f"column {name!r} has missing values; fill or drop them first. Nothing was charged.")
+def numbers(column: Each, who: str, *, missing: Missing = "refuse") -> NDArray[np.float64]:
+    """Every record's number; what is missing or no number is refused, or stands for what was declared.
+
+    >>> numbers(Each([1, "2.5", None, "x"]), "column 'age'", missing=40.0).tolist()
+    [1.0, 2.5, 40.0, 40.0]
+    """
+    values = column.numbers()
+    is_lost = np.isnan(values)
+    if missing != "refuse":
+        values[is_lost] = missing
+    elif is_lost.any():
+        # PRIVACY: told before anything is paid, to the person who holds the table, without value or count.
+        raise DataError(
+            f"{who} has missing values, or values that are not numbers; declare a number that stands for "
+            "them (missing), or fill them first. Nothing was charged."
+        )
     return values
 
 
-def _read_file(path: Path, names: Sequence[str]) -> Any:
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if not path.exists():
-        raise DataError(f"there is no file {str(path)!r}.")
-    try:
-        if path.suffix == ".parquet":
-            _check_names(names, pyarrow.parquet.read_schema(path).names)
-            return pyarrow.parquet.read_table(path, columns=list(names))
-        table = pyarrow.csv.read_csv(path)
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        # PRIVACY: the parser's own message quotes the line that it could not read.
-        raise DataError(f"{str(path)!r} cannot be read as a table: use CSV or Parquet.") from None
-    return table
+def check_missing(missing: Missing, low: float, high: float) -> None:
+    """Refuse what can stand for no value; public facts alone decide."""
+    if missing == "refuse":
+        return
+    is_number = isinstance(missing, (int, float)) and not isinstance(missing, bool)
+    if not is_number or not low <= missing <= high:
+        raise SettingError(
+            f"missing must be 'refuse' or a number within the bounds, {low:g} to {high:g}; got {missing!r}."
+        )
 
 
-def _from_frame(table: Any, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    import narwhals as nw
+class Cells:
+    """Declared cells, and the one that a value belongs to: by the cells' own type, value by value.
 
-    try:
-        frame = nw.from_native(table)
-    except TypeError:
-        raise DataError(f"a {type(table).__name__} is not a table that can be read.") from None
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.select(*names).collect()
-    _check_names(names, frame.columns)
-    return {name: frame[name].to_numpy() for name in names}
+    Text is compared with the value's text (``data.value.text_of``), numbers and booleans as numbers, dates
+    as dates. A value that is missing, or of no declared cell, belongs to none.
+
+    >>> Cells(["1", "2"]).code(2.0), Cells([1, 2]).code("02"), Cells([1, 2]).code("x")
+    (1, 1, 2)
+    """
+
+    def __init__(self, labels: Sequence[Any]) -> None:
+        self.labels = list(labels)
+        kinds = {_kind_of(label) for label in self.labels}
+        if len(kinds) > 1 or None in kinds:
+            raise SettingError(
+                "cells must all be of one type: text, numbers below 2^53, true and false, or dates "
+                "without a time zone."
+            )
+        self._meaning = _MEANINGS[kinds.pop() or "text"] if kinds else text_of
+        self._place = {self._meaning(label): place for place, label in enumerate(self.labels)}
+        if len(self.labels) < 2 or len(self._place) < len(self.labels):
+            raise SettingError(f"cells must be at least two different labels; got {len(self.labels)}.")
+
+    @classmethod
+    def of_public(cls, column: Each) -> "Cells":
+        """The cells of a public column, in order; of their own type if they share one, else as text."""
+        present = [value for value in column.values if not is_missing(value)]
+        kinds = {_kind_of(value) for value in present}
+        if kinds == {"number"}:
+            whole = [int(value) if value == int(value) else float(value) for value in present]
+            return cls(sorted(set(whole)))
+        if kinds == {"boolean"}:
+            return cls(sorted({bool(value) for value in present}))
+        return cls(sorted({text_of(value) for value in present} - {NO_TEXT}))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def code(self, value: object) -> int:
+        """The place of the value's cell; one past the last for a value of none."""
+        meaning = self._meaning(value)
+        return len(self.labels) if meaning is None else self._place.get(meaning, len(self.labels))
+
+    def codes(self, column: Each) -> NDArray[np.int64]:
+        """The place of each record's cell."""
+        return column.codes(self.code)
+
+
+def _kind_of(label: object) -> CellKind | None:
+    if isinstance(label, str):
+        return "text"
+    if isinstance(label, (bool, np.bool_)):
+        return "boolean"
+    if isinstance(label, (date, np.datetime64)):
+        return None if text_of(label) in (None, NO_TEXT) else "date"
+    number = number_of(label)
+    return "number" if number is not None and abs(number) <= LARGEST else None
+
+
+def _as_truth(value: object) -> float | None:
+    return number_of(value, is_truth=True)
+
+
+def _as_date(value: object) -> str | None:
+    """The text of a date; text in a file may spell it in any way of ISO 8601."""
+    text = text_of(value)
+    return None if text is None else moment_of(text) or text
+
+
+_MEANINGS: dict[CellKind, Callable[[object], Any]] = {
+    "text": text_of,
+    "number": number_of,
+    "boolean": _as_truth,
+    "date": _as_date,
+}
+
+
+def _from_source(table: Any, names: Sequence[str]) -> dict[str, Each]:
+    from sidelight.data.engines.duckdb import DuckDBSource
+    from sidelight.data.read import describe, open_source
+
+    source = open_source(table)
+    if not isinstance(source, DuckDBSource):
+        raise DataError(f"{describe(table)} is in a database; this reads files and frames.")
+    _check_names(names, source.names)
+    columns = source.columns([source.names.index(name) for name in names]).columns
+    return {name: Each(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _from_frame(table: Any, names: Sequence[str]) -> dict[str, Each]:
+    from sidelight.data.frames import columns_of, kind_of
+
+    if kind_of(table) is None:
+        raise DataError(f"a {type(table).__name__} is not a table that can be read.")
+    present, column = columns_of(table)
+    _check_names(names, present)
+    return {name: Each(column(present.index(name))) for name in names}
 
 
 def _check_names(names: Sequence[str], present: Sequence[str]) -> None:
@@ -76,3 +176,5 @@ def _check_names(names: Sequence[str], present: Sequence[str]) -> None:
         if name not in present:
             listed = ", ".join(repr(column) for column in present)
             raise DataError(f"there is no column {name!r}; the table has {listed}.")
+        if list(present).count(name) > 1:
+            raise DataError(f"column {name!r} stands twice; rename or drop one of them.")

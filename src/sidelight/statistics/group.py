@@ -12,21 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.each import Each
 from sidelight.errors import DataError, SettingError
 from sidelight.privacy.budget import Budget, Cost
+from sidelight.statistics.columns import Missing, check_missing, numbers
 
 Array = NDArray[np.float64]
+
+_NARROWEST = 2.0**-400
+"""R² and 1/R² stand in every variance and weight, times sizes and noise up to 2^±200: all must be finite."""
 
 
 class Group:
     """One group's values, protected with its own ε or public.
 
     Args:
-        values: one number a person. Numbers outside the bounds are clamped later; NaN is refused.
+        values: one number a person, each read by itself; text such as "1e3" is a number too. Numbers outside
+            the bounds are clamped later.
         epsilon: what each person of the group may lose at most.
         public: the values are public, as if ε were infinite.
         name: what messages, weights and events call the group.
         size: the public size, where it was declared; it must be the number of values.
+        missing: what stands for a value that is missing or no number: a number within the bounds, or
+            ``"refuse"``, and a group with such a value is refused.
 
     >>> Group([1.0, 2.0, 4.0], epsilon=0.5, name="patients")
     Group('patients', ε = 0.5)
@@ -43,6 +51,7 @@ class Group:
         public: bool = False,
         name: str | None = None,
         size: int | None = None,
+        missing: Missing = "refuse",
     ) -> None:
         who = "a group" if name is None else f"group {name!r}"
         if public and epsilon is not None:
@@ -51,12 +60,16 @@ class Group:
             raise SettingError(f"{who} needs an epsilon above 0, or public=True.")
         if epsilon is not None and not (_is_number(epsilon) and 0 < epsilon < math.inf):
             raise SettingError(f"epsilon must be a finite number above 0; got {epsilon!r} for {who}.")
+        check_missing(missing, -math.inf, math.inf)  # and the bounds, once they are known
         # PRIVACY: a private group keeps its values under a name that only the curator reads.
-        self._values = _numbers(values, who)
+        self._values = numbers(Each(values), who, missing=missing)
+        if self._values.size == 0:
+            raise DataError(f"{who} is empty; leave it out, or give it at least one value.")
         if size is not None and size != self._values.size:
             raise DataError(f"{who} was declared with another size than it has values; nothing was charged.")
         self.epsilon = epsilon
         self.name = name
+        self.missing: Missing = missing
         self.declared_size = size
 
     @property
@@ -105,8 +118,8 @@ def check_groups(groups: Sequence[Group], *, alone: bool) -> None:
         )
 
 
-def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Public, finite bounds in order; wide enough to be told apart by a double."""
+def check_bounds(bounds: tuple[float, float], groups: Sequence[Group] = ()) -> tuple[float, float]:
+    """Public, finite bounds in order, with all between them that stands for missing values of the groups."""
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
@@ -117,6 +130,14 @@ def check_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
         )
     if not low < high or (high - low) < 1e-9 * max(abs(low), abs(high)):
         raise SettingError(f"bounds must have low below high; got ({low:g}, {high:g}).")
+    if not _NARROWEST <= high - low <= 1 / _NARROWEST:
+        what = "too wide" if high - low > 1 else "too narrow"
+        raise SettingError(
+            f"bounds are {what} for variances to be floating-point numbers; got ({low:g}, {high:g}). "
+            "Give the values in another unit of measurement."
+        )
+    for group in groups:
+        check_missing(group.missing, low, high)
     return low, high
 
 
@@ -131,19 +152,3 @@ def exact_share(quantile: float) -> Fraction:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _numbers(values: Any, who: str) -> Array:
-    try:
-        numbers = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{who} holds values that are not numbers; nothing was charged.") from None
-    if numbers.ndim != 1:
-        raise DataError(f"{who} must be one list of numbers; got {numbers.ndim} dimensions.")
-    if numbers.size == 0:
-        raise DataError(f"{who} is empty; leave it out, or give it at least one value.")
-    if np.isnan(numbers).any():
-        raise DataError(
-            f"{who} holds NaN; decide what stands for a missing value first. Nothing was charged."
-        )
-    return numbers

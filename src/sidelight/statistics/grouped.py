@@ -18,7 +18,6 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight.errors import SettingError
@@ -26,9 +25,9 @@ from sidelight.privacy.event import Event
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.unit import Unit
-from sidelight.statistics.columns import numbers, read_columns
+from sidelight.statistics.columns import Cells, Missing, check_missing, numbers, read_columns
 from sidelight.statistics.curator import CellCurator, GroupMeasurement, open_run
-from sidelight.statistics.grid import Grid, Whole
+from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Array, check_bounds
 from sidelight.statistics.pooling import pool
 from sidelight.statistics.terms import Terms, check_shares
@@ -90,6 +89,7 @@ def grouped_mean(
     epsilon: float,
     cells: Sequence[Any] | None = None,
     public: Any = None,
+    missing: Missing = "refuse",
     variance: float | str = "private",
     confidence: float = 0.95,
     unit: Unit | str | None = None,
@@ -108,8 +108,12 @@ def grouped_mean(
         by: the column of cells; as private as the value.
         bounds: public bounds of a value; values outside are clamped.
         epsilon: what the whole answer spends.
-        cells: the declared cells; those of the public table unless said. Other records count nowhere.
+        cells: the declared cells, all of one type; those of the public table unless said. Each record's own
+            cell is compared with them, as text, numbers, booleans or dates, whatever type its column has
+            (``statistics.columns.Cells``). Other records, and those without a cell, count nowhere.
         public: a public table with the same two columns, perhaps of other people.
+        missing: what stands for a value that is missing or no number: a number within the bounds, or
+            ``"refuse"``, and a table with such a value is refused before anything is paid.
         variance: σ² within a cell: a number, ``"bound"``, ``"public"`` or ``"private"``.
         confidence: of each interval.
         unit: ``"replace"`` or ``"add-or-remove"``.
@@ -141,19 +145,24 @@ def grouped_mean(
     check_shares(size_share=size_share, variance_share=asks)
     if not size_share:
         raise SettingError("size_share must be above 0: a cell's size is private, and a mean needs it.")
+    check_missing(missing, grid.low, grid.high)
     shown = None if public is None else read_columns(public, [value, by])
-    if cells is None and shown is None:
+    if cells is not None:
+        declared = Cells(cells)
+    elif shown is not None:
+        declared = Cells.of_public(shown[by])
+    else:
         raise SettingError("cells must be declared, or a public table given that has them.")
-    labels = list(cells) if cells is not None else sorted(set(shown[by].tolist())) if shown else []
-    if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise SettingError(f"cells must be at least two different labels; got {len(labels)}.")
+    labels = declared.labels
     if variance == "public" and shown is None:
         raise SettingError("variance='public' needs a public table.")
     columns = read_columns(table, [value, by])
-    values, codes = numbers(columns[value], value), _codes(columns[by], labels)
+    values = numbers(columns[value], f"column {value!r}", missing=missing)
+    codes = declared.codes(columns[by])
     known_cells = None
     if shown is not None:
-        shown_values, shown_codes = numbers(shown[value], value), _codes(shown[by], labels)
+        shown_values = numbers(shown[value], f"column {value!r} of the public table", missing=missing)
+        shown_codes = declared.codes(shown[by])
         known_cells = [shown_values[shown_codes == code] for code in range(len(labels))]
 
     # MEASURE sizes, squares and sums, each as one vector.
@@ -201,16 +210,6 @@ def grouped_mean(
         "cells": len(labels),
     }
     return GroupedAnswer(found, curator.events, card)
-
-
-def _codes(column: NDArray[Any], labels: Sequence[Any]) -> Whole:
-    """The place of each record's cell; one past the last for a record of no declared cell."""
-    place = {label: code for code, label in enumerate(labels)}
-    if column.dtype == object:  # labels of several kinds cannot be sorted
-        return np.array([place.get(label, len(labels)) for label in column.tolist()], dtype=np.int64)
-    unique, inverse = np.unique(column, return_inverse=True)
-    table = np.array([place.get(label, len(labels)) for label in unique.tolist()], dtype=np.int64)
-    return table[inverse]
 
 
 def _variance(

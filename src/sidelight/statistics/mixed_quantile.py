@@ -93,7 +93,7 @@ def mixed_quantile(
     """
     check_groups(groups, alone=alone)
     names = named(groups)
-    grid = Grid(*check_bounds(bounds))
+    grid = Grid(*check_bounds(bounds, groups))
     terms = Terms(unit=unit, accounting=accounting, delta=delta, ledger=ledger, noise=noise)
     private = [place for place, group in enumerate(groups) if not group.is_public]
     public = [place for place, group in enumerate(groups) if group.is_public]

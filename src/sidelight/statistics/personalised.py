@@ -137,7 +137,7 @@ def sample_mean(
     (``"mean-of-people"``), the greatest, or the one with the least predicted variance.
     """
     check_groups(groups, alone=True)
-    grid = Grid(*check_bounds(bounds))
+    grid = Grid(*check_bounds(bounds, groups))
     terms = Terms(ledger=ledger, noise=noise)
     _check.share(confidence=confidence)
     if variance != "bound":
@@ -185,7 +185,7 @@ def threshold_mean(
 ) -> MixedAnswer:
     """The mean of the groups whose ε is at least the threshold, all summed at the threshold."""
     check_groups(groups, alone=True)
-    grid = Grid(*check_bounds(bounds))
+    grid = Grid(*check_bounds(bounds, groups))
     terms = Terms(ledger=ledger, noise=noise)
     _check.positive(threshold=threshold)
     _check.share(confidence=confidence)
@@ -227,7 +227,7 @@ def personalised_quantile(
     """
     check_groups(groups, alone=True)
     _check.share(quantile=quantile)
-    grid = Grid(*check_bounds(bounds))
+    grid = Grid(*check_bounds(bounds, groups))
     terms = Terms(ledger=ledger, noise=noise)
     private = _private(groups)
     public = [group.public_values for group in groups if group.is_public]

@@ -35,9 +35,12 @@ def test_a_group_is_public_or_private_and_not_both():
     ("values", "message"),
     [
         ([], "is empty"),
-        ([1.0, math.nan], "holds NaN"),
+        ([1.0, math.nan], "missing values"),
         (["a"], "not numbers"),
-        ([[1.0], [2.0]], "2 dimensions"),
+        ([[1.0], [2.0]], "not numbers"),
+        (np.array([[1.0], [2.0]]), "2 dimensions"),
+        ("12", "list of values"),
+        (7, "list of values"),
     ],
 )
 def test_values_that_cannot_be_averaged_are_refused_without_quoting_one(values, message):
@@ -69,6 +72,10 @@ def test_a_private_group_shows_its_values_to_nobody():
         ({"bounds": (math.nan, 1)}, "finite"),
         ({"bounds": (3, 3)}, "low below high"),
         ({"bounds": 7}, "two numbers"),
+        ({"bounds": (0, 1e-320)}, "too narrow"),
+        ({"bounds": (0, 1e-130)}, "too narrow"),
+        ({"bounds": (0, 1e130)}, "too wide"),
+        ({"bounds": (-1e307, 1e307)}, "too wide"),
         ({"confidence": 1.0}, "confidence"),
         ({"accounting": "renyi"}, "accounting"),
         ({"accounting": "zcdp", "ledger": None}, "delta"),
@@ -140,3 +147,30 @@ def test_an_epsilon_too_small_for_exact_noise_is_refused_before_anything_is_paid
         mixed_mean(groups, bounds=(0, 10), ledger=ledger, clipped_share=0.79, noise=SeededNoise(1))
 
     assert ledger.spent == 0
+
+
+@pytest.mark.parametrize("exponent", [-400, -399, 399, 400])
+@pytest.mark.parametrize("epsilon", [1e-5, 1.0, 1e3])
+def test_bounds_that_are_admitted_are_answered_whatever_the_noise(exponent, epsilon):
+    width = 2.0**exponent
+    values = np.linspace(0, width, 50)
+    groups = [Group(values, epsilon=epsilon), Group(values, public=True)]
+
+    mean = mixed_mean(groups, bounds=(0, width), variance="private", bias="measure", noise=SeededNoise(1))
+    median = mixed_quantile(groups, 0.5, bounds=(0, width), density="private", noise=SeededNoise(1))
+
+    assert 0 <= mean.estimate <= width
+    assert math.isfinite(mean.standard_error)
+    assert math.isfinite(median.standard_error)
+
+
+def test_what_stands_for_a_missing_value_is_declared_and_lies_within_the_bounds():
+    group = Group([1, "2.5", None, "x", math.nan], epsilon=1.0, missing=4.0)
+
+    assert group._values.tolist() == [1.0, 2.5, 4.0, 4.0, 4.0]
+    with pytest.raises(SettingError, match="within the bounds, 0 to 3"):
+        mixed_mean([group], bounds=(0, 3), alone=True)
+    with pytest.raises(SettingError, match="missing must be"):
+        Group(VALUES, epsilon=1.0, missing="drop")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="missing must be"):
+        Group(VALUES, epsilon=1.0, missing=math.nan)

@@ -65,6 +65,13 @@ class DuckDBSource:
             table = _table(self.run(sql))
             return [column.to_numpy().astype(np.int64) for column in table.columns]
 
+    def columns(self, places: Sequence[int]) -> Any:
+        """The columns at these places as an Arrow table, in the order of the records."""
+        named = ", ".join(f"c{place}" for place in range(len(self.names)))
+        asked = ", ".join(f"c{place} AS x{i}" for i, place in enumerate(places))
+        with silent_errors():
+            return _table(self.run(f"SELECT {asked} FROM {VIEW} AS raw({named})"))
+
     def stream(self, sql: str) -> Iterator[list[npt.NDArray[Any]]]:
         """The columns of the result, batch by batch."""
         with silent_errors():
