@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sidelight.data.value import number_of
+from sidelight.data.value import number_of, text_of
 from sidelight.errors import DataError
 
 Places = npt.NDArray[np.int64]
@@ -117,9 +117,11 @@ def _of_numpy(array: npt.NDArray[Any]) -> npt.NDArray[Any] | tuple[list[Any], Pl
         return _of_list(array.tolist())
     if array.dtype.kind in "biuf":
         return array
-    if array.dtype.kind in "MU":
+    if array.dtype.kind in "MUS":
         values, places = np.unique(array, return_inverse=True)
-        return list(values), places.astype(np.int64)
+        # S is how NumPy holds text in bytes, numbers among them if one record was bytes.
+        found = [text_of(value) for value in values] if array.dtype.kind == "S" else list(values)
+        return found, places.astype(np.int64)
     return _of_list(array.tolist() if array.dtype.kind == "O" else list(array))
 
 
@@ -147,7 +149,9 @@ def _of_arrow(column: Any) -> npt.NDArray[Any] | tuple[list[Any], Places]:
     is_number = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
     if is_number and not column.null_count:
         return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]  # pyarrow is untyped
-    if not (is_number or is_moment or kinds.is_decimal(kind) or _is_text(kind) or kinds.is_null(kind)):
+    is_bytes = kinds.is_binary(kind) or kinds.is_large_binary(kind)
+    is_plain = is_number or is_moment or is_bytes or kinds.is_decimal(kind) or _is_text(kind)
+    if not (is_plain or kinds.is_null(kind)):
         is_there = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
         return [None, NoValue()], is_there
     if kinds.is_null(kind):

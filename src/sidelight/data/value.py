@@ -5,14 +5,14 @@ that type: 1 becomes 1.0 beside a missing value, and "1" beside an "x". So the m
 the value alone, and is the same in every type that can hold it:
 
     missing    None, NaN, NaT and NA; for numbers and booleans also empty or blank text, and the text "nan"
-    text       text as it is; whole numbers by their digits, 1.0 as "1"; other real numbers (decimals too)
-               as the shortest text of the float64, such as "0.1"; true and false; dates by ISO 8601,
-               "2020-01-31", with the time of day after a T, "2020-01-31T10:00:00.5", unless it is midnight
+    text       text as it is, bytes in UTF-8; whole numbers by their digits, 1.0 as "1"; other real numbers
+               (decimals too) as the shortest text of the float64, such as "0.1"; true and false; dates by
+               ISO 8601, "2020-01-31", with a time of day after a T, "2020-01-31T10:00:00.5", but not midnight
     number     a float64; text is read as a decimal number, with an exponent or "inf" if need be;
                true is 1 and false is 0
     boolean    1 and 0; text true, t, 1, false, f, 0 in any case
 
-A value of any other type (bytes, lists, times with a zone, …) has a meaning in no column.
+A value of any other type (a list, a time with a zone, …) has a meaning in no column.
 """
 
 import math
@@ -54,6 +54,8 @@ def text_of(value: object) -> str | None:
         return None
     if isinstance(value, str):
         return str(value) if _is_unicode(value) else NO_TEXT
+    if isinstance(value, bytes):
+        return _text_of_bytes(value)
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (int, np.integer)):
@@ -85,6 +87,9 @@ def number_of(value: object, *, is_truth: bool = False) -> float | None:
         if is_truth:
             return _TRUTH.get(text)
         return float(text) if _NUMBER.fullmatch(text) else None
+    if isinstance(value, (complex, np.complexfloating)):
+        # NumPy and pandas make all numbers of a column complex if one is.
+        return None if value.imag else number_of(float(value.real))
     if isinstance(value, (bool, int, float, Decimal, Fraction, np.bool_, np.integer, np.floating)):
         try:
             return float(value)
@@ -123,6 +128,13 @@ def _text_of_moment(value: Any) -> str:
     if whole in ("", "00:00:00") and not fraction:
         return day
     return f"{day}T{whole}.{fraction}" if fraction else f"{day}T{whole}"
+
+
+def _text_of_bytes(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return NO_TEXT
 
 
 def _is_unicode(text: str) -> bool:
