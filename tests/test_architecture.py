@@ -98,6 +98,27 @@ def test_a_planted_draw_outside_the_doors_is_seen(tmp_path):
     assert imported(planted) & DRAWS
 
 
+def shows_a_promise_name(path: Path) -> bool:
+    """Whether a promise's raw name is used, which an older version may have taken from an address."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == "name"
+        and (getattr(node.value, "id", None) == "promise" or getattr(node.value, "attr", None) == "promise")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+
+
+def test_a_promise_is_called_by_the_name_that_may_be_shown(tmp_path):
+    # Which refuses a new ledger whose name must not be shown.
+    assert {str(path.relative_to(SOURCE)) for path in modules() if shows_a_promise_name(path)} == {
+        "privacy/sql_ledger.py"
+    }
+
+    planted = tmp_path / "leak.py"
+    planted.write_text("title = ledger.promise.name\n")
+    assert shows_a_promise_name(planted)
+
+
 def test_no_module_uses_a_global_generator_or_prints():
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

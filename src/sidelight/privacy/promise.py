@@ -124,8 +124,8 @@ def cannot_draw_again(promise: Promise, spent: Tally, costs: Sequence[Cost], *, 
     return BudgetExhausted(
         f"this run would have to pay again for {_plural(len(costs), 'answer')}: what it drew is not in this\n"
         "checkpoint, because a crash lost it or because the folder is a copy of another.\n"
-        f"That needs {_needs(promise, whole)}; '{promise.name}' has {_has(promise, spent)} left beside what\n"
-        "runs hold.\n"
+        f"That needs {_needs(promise, whole)}; '{promise.shown}' has {_has(promise, spent)} left beside\n"
+        "what runs hold.\n"
         "\n"
         "Nothing was drawn and nothing was charged. Resume from the newest copy of the folder, if there is\n"
         f"another. Or give back what the run did not spend (`sidelight ledger close LEDGER {run}`),\n"
