@@ -1,6 +1,8 @@
 """Fixtures that every test may use."""
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,6 +55,30 @@ def postgres() -> Iterator[postgres_server.Server]:
     """A real PostgreSQL, one a process that runs tests, and only where a test asks for it."""
     with postgres_server.running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One local Spark session for the whole run; it needs Java 17."""
+    pytest.importorskip("pyspark")
+    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
+    if shutil.which(java) is None:
+        pytest.skip("Spark needs Java 17, and there is no java on this machine")
+    version = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    if not any(f'"{good}' in version for good in ("17", "21")):
+        pytest.skip("Spark needs Java 17 (or 21); another version is installed")
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,7 @@
 
 import itertools
 import math
-import os
 import random
-import shutil
-import subprocess
 import uuid
 from dataclasses import replace
 
@@ -198,30 +195,6 @@ class Renamed:
     def count_many(self, marginals):
         SCHEMA.domain.require([attr for attrs in marginals for attr in attrs])
         return self._table.count_many([self._own(attrs) for attrs in marginals])
-
-
-@pytest.fixture(scope="session")
-def spark():
-    """One local Spark session for the whole run; it needs Java 17."""
-    pytest.importorskip("pyspark")
-    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
-    if shutil.which(java) is None:
-        pytest.skip("Spark needs Java 17, and there is no java on this machine")
-    version = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    if not any(f'"{good}' in version for good in ("17", "21")):
-        pytest.skip("Spark needs Java 17 (or 21); another version is installed")
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
 
 
 ENGINES = [
