@@ -5,7 +5,7 @@ event and hands it to ``Door``, which charges and writes it before the table is 
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,9 @@ from sidelight.errors import SettingError
 from sidelight.measure.gaussian import gaussian
 from sidelight.measure.laplace import laplace
 from sidelight.measure.measurement import Measurement
+from sidelight.measure.measuring import NoiseKind, measuring
 from sidelight.privacy import event as events
-from sidelight.privacy.budget import Cost, Rho
+from sidelight.privacy.budget import Cost
 from sidelight.queries.query import Marginal, Query, whole
 from sidelight.select.exponential import exponential
 from sidelight.select.judgement import Judgement
@@ -28,7 +29,6 @@ from sidelight.select.permute_and_flip import permute_and_flip
 from sidelight.select.score import Score
 
 Q = TypeVar("Q", bound=Query)
-NoiseKind = Literal["gaussian", "laplace"]
 
 _CACHE_BYTES = 2**30
 """How much memory exact counts may take before they are counted anew each round."""
@@ -145,14 +145,7 @@ class Curator(Door):
     def measure(self, query: Query, cost: Cost, *, noise: NoiseKind | None = None) -> Measurement:
         """The query's answer with exact noise: Gaussian for zCDP and Laplace for pure ε, unless said."""
         step = query.resolution
-        event: events.Gaussian | events.Laplace
-        if isinstance(cost, Rho) and noise != "laplace":
-            # The noise is drawn in multiples of the resolution, so the sensitivity is counted in them too.
-            event = events.Gaussian.at(
-                cost, what=query.describe(), l2_squared=query.l2_squared(self.unit) / step**2
-            )
-        else:
-            event = events.Laplace.at(cost, what=query.describe(), l1=query.l1(self.unit) / step)
+        event = measuring(query, cost, self.unit, noise=noise)
 
         def draw(exact: NDArray[np.int64]) -> NDArray[np.int64]:
             if isinstance(event, events.Gaussian):

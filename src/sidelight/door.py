@@ -84,6 +84,7 @@ class Door:
         ``look`` sees private data, and may take its time: whoever stops it pays nothing twice. ``draw`` only
         draws, since an output that is drawn and not yet on disk is lost with its process.
         """
+        event.require_drawable()  # known beforehand, so it costs nothing to be refused
         place = len(self._accountant.events)
         self._accountant.charge(event)
         if place < len(self._journal.outputs):

@@ -95,8 +95,10 @@ def run(
     if known_run is None or not ledger.knows(known_run) or _came_to_nothing(ledger, known_run):
         ledger.require(plan.allotment)
     with progress.phase("read"):
-        table = Table.read(private, plan.schema)
+        table = Table.read(private, plan.schema, may_be_empty=not plan.unit.total_is_public)
     if plan.unit.total_is_public:
+        # PRIVACY: n is public under replacement.
+        plan.check_total(table.records)
         plan.warn_about(table.records)
     label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
     journal = None if folder is None else _journal(folder, ledger, identity)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
-from sidelight.errors import PrivacyWarning, SettingError
+from sidelight.errors import DataError, PrivacyWarning, SettingError, WorkloadError
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.prior_folder import read_public
 from sidelight.mechanisms.registry import mechanism_of
@@ -59,8 +59,22 @@ class Plan:
             public=None if public is None else read_public(public, known),
         )
         plan.mechanism.check(plan.domain, plan.workload, plan.public)
-        plan.mechanism.outlook(plan.domain, plan.workload, allotment=plan.allotment, unit=plan.unit)
+        plan._refuse_constants()
+        for event in plan.mechanism.noisiest(
+            plan.domain, plan.workload, allotment=plan.allotment, unit=plan.unit
+        ):
+            event.require_drawable()
+        _ = plan.outlook
         return plan
+
+    def _refuse_constants(self) -> None:
+        """Refuse queries that no person can change: there is nothing to protect, and no noise to draw."""
+        for query in self.workload:
+            if not query.l1(self.unit):
+                raise WorkloadError(
+                    f"{query.describe()} has the same answer whoever is in the table: its weights are all 0, "
+                    "or all alike where the number of records is public. Leave it out of the workload."
+                )
 
     @property
     def domain(self) -> Domain:
@@ -97,6 +111,12 @@ class Plan:
             "counting_bytes": outlook.counting_bytes,
             "notes": list(outlook.notes),
         }
+
+    def check_total(self, records: int) -> None:
+        """Refuse a table without records, or with too few for this much noise; n is public here."""
+        if not records:
+            raise DataError("the private table has no records. Nothing was charged.")
+        self.mechanism.check_total(float(records), allotment=self.allotment, unit=self.unit)
 
     def warn_about(self, records: int) -> None:
         """Warn where δ is no small probability for a table of that (public) size."""

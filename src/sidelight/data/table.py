@@ -69,8 +69,13 @@ class Table:
         return cls(NumpyEngine(domain, columns, records=records), schema=schema, kind=kind)
 
     @classmethod
-    def read(cls, source: Any, schema: Schema, *, engine: str | None = None) -> "Table":
+    def read(
+        cls, source: Any, schema: Schema, *, engine: str | None = None, may_be_empty: bool = False
+    ) -> "Table":
         """Open, check and encode any accepted source; what does not fit is refused before it costs anything.
+
+        A file without records is refused, too, unless ``may_be_empty``: where n is private, nobody may see
+        whether there are any.
 
         Frames and most files are encoded once, in memory (``numpy``); large files and DuckDB
         relations are counted where they are (``duckdb``), and so are Spark and PostgreSQL tables.
@@ -88,7 +93,8 @@ class Table:
         if engine == "spark" and isinstance(source, str) and not source.startswith("spark:"):
             source = f"spark:{source}"
         opened = open_source(source, schema)
-        return cls(_engine_for(opened, source, schema, engine), schema=schema, kind=opened.kind)
+        made = _engine_for(opened, source, schema, engine, may_be_empty=may_be_empty)
+        return cls(made, schema=schema, kind=opened.kind)
 
     @property
     def domain(self) -> Domain:
@@ -158,7 +164,9 @@ def _columns(domain: Domain, codes: Any) -> list[npt.NDArray[Any]]:
     return columns
 
 
-def _engine_for(opened: Any, source: Any, schema: Schema, engine: str | None) -> Engine:
+def _engine_for(
+    opened: Any, source: Any, schema: Schema, engine: str | None, *, may_be_empty: bool
+) -> Engine:
     from sidelight.data.engines.duckdb import DuckDBEngine, DuckDBSource
     from sidelight.data.engines.sql import SqlEngine, survey
     from sidelight.data.fit import misfits_of_columns, misfits_of_values, require_fit
@@ -170,23 +178,24 @@ def _engine_for(opened: Any, source: Any, schema: Schema, engine: str | None) ->
     if engine is not None and engine not in own:
         raise SettingError(f"{what} can be counted by {' or '.join(map(repr, own))}; got {engine!r}.")
     if isinstance(opened, DuckDBSource) and (engine == "numpy" or (engine is None and not opened.is_large)):
-        return _load(opened, schema, what)
+        return _load(opened, schema, what, may_be_empty=may_be_empty)
     records, missing, outside = survey(opened, schema)
-    require_fit(misfits_of_values(records, missing, outside, schema), what=what)
+    require_fit(misfits_of_values(records, missing, outside, schema, may_be_empty=may_be_empty), what=what)
     if isinstance(opened, DuckDBSource):
         return DuckDBEngine(opened, schema, records=records)
     return SqlEngine(opened, schema, records=records)
 
 
-def _load(opened: Any, schema: Schema, what: str) -> NumpyEngine:
+def _load(opened: Any, schema: Schema, what: str, *, may_be_empty: bool) -> NumpyEngine:
     """Encode once, into memory; what is refused is found on the way."""
     from sidelight.data.engines.duckdb import encoded_columns, refused
     from sidelight.data.fit import misfits_of_values, require_fit
 
     batches = list(encoded_columns(opened, schema))
-    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
-    records = len(columns[0]) if columns else 0
+    nothing = [np.zeros(0, dtype=np.uint8) for _ in schema.columns]
+    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)] or nothing
+    records = len(columns[0])
     found = [refused(column) for column in columns]
     missing, outside = [f[0] for f in found], [f[1] for f in found]
-    require_fit(misfits_of_values(records, missing, outside, schema), what=what)
+    require_fit(misfits_of_values(records, missing, outside, schema, may_be_empty=may_be_empty), what=what)
     return NumpyEngine(schema.domain, columns, records=records)

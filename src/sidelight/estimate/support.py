@@ -32,6 +32,8 @@ Cells = NDArray[np.unsignedinteger]
 
 _ROUNDS_BETWEEN_RECOUNTS = 100
 """Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
+_MOST_STEP, _MOST_COMMON, _MOST_MASS = 30.0, 300.0, 2.0**300
+"""Of an update, of the exponent that most records share, and of the weights against their total."""
 _AT_ONCE = 1 << 15
 """Records that are looked at together."""
 _CELLS_TOGETHER = 1 << 14
@@ -296,7 +298,7 @@ class SupportWeights:
             position = None if place is None else place.start + cell
             return Asked(query, np.flatnonzero(is_in), None, position, 0.0, 1.0)
         phi = query.transpose(np.ones(1), shape)
-        values = phi[tuple(records[:, column] for column in positions)]
+        values = np.broadcast_to(phi[tuple(records[:, column] for column in positions)], len(records))
         where = np.flatnonzero(values)
         return Asked(query, where, values[where], None, float(phi.min()), float(phi.max()))
 
@@ -309,7 +311,9 @@ class SupportWeights:
         return found * (self.total / self._mass)
 
     def update(self, asked: Asked, step: float) -> None:
-        """A(x) ∝ A(x)·exp(φ(x)·step)."""
+        """A(x) ∝ A(x)·exp(φ(x)·step), with a step of at most 30 either way."""
+        # Where noise is far above n a step would leave the doubles; e³⁰ already forgets what was before.
+        step = max(-_MOST_STEP, min(step, _MOST_STEP))
         exponents: float | Array = step if asked.values is None else step * asked.values
         before = self._weights[asked.where]
         after = before * (exp(step) if asked.values is None else np.exp(exponents))
@@ -317,6 +321,8 @@ class SupportWeights:
         self._weights[asked.where] = after
         self._mass += float((after - before).sum())
         self._is_settled = False
+        if not self.total / _MOST_MASS < self._mass < self.total * _MOST_MASS:
+            self.settle()
 
     def settle(self) -> None:
         """Bring the workload's answers up to date with the updates since the last time."""
@@ -325,14 +331,17 @@ class SupportWeights:
             # Most records changed: the exponent that most of them share becomes the rescaling.
             middle = changed.size // 2
             common = float(np.partition(self._exponents, middle)[middle])
-            changed = self._exponents != common
-            self._weights *= exp(-common)
-            # The others are what they were, to the last bit, so that no rounding adds up.
-            self._weights[~changed] = self._settled[~changed]
+            if abs(common) < _MOST_COMMON:
+                changed = self._exponents != common
+                self._weights *= exp(-common)
+                # The others are what they were, to the last bit, so that no rounding adds up.
+                self._weights[~changed] = self._settled[~changed]
         where = np.flatnonzero(changed)
         self._rounds += 1
-        if self._rounds % _ROUNDS_BETWEEN_RECOUNTS == 0 or 4 * where.size > 3 * changed.size:
-            self._weights *= self.total / float(self._weights.sum())
+        mass = float(self._weights.sum())
+        is_far = not self.total / _MOST_MASS < mass < self.total * _MOST_MASS
+        if is_far or self._rounds % _ROUNDS_BETWEEN_RECOUNTS == 0 or 4 * where.size > 3 * changed.size:
+            self._weights *= self.total / mass
             self._answers = self._projections.count(self._weights)
         elif where.size:
             self._projections.add(self._answers, where, self._weights[where] - self._settled[where])

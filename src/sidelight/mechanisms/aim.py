@@ -12,7 +12,9 @@ exact discrete Gaussian; under replacement n is public and the sensitivities are
 ×√2 (Δ₂); each measured marginal is charged as it is measured (spec 9.4, J17).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sidelight import _check
 from sidelight.curator import Curator
@@ -21,10 +23,12 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.surprise import Surprises
+from sidelight.measure.measuring import measuring
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Cost
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
@@ -103,6 +107,16 @@ class AIM(Mechanism):
                 f"rounds_per_attribute must leave budget after the {one_way} one-way marginals; "
                 f"got {self.rounds_per_attribute}."
             )
+
+    def noisiest(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
+    ) -> Iterable[Gaussian | Laplace]:
+        one_way = [Marginal(r) for r in workload.closure(domain) if len(r) == 1]
+        first = (allotment / (self.rounds_per_attribute * len(domain))).split(self.select_share)[1]
+        # Rounds get no less than the first, except where the one-way marginals left less than one.
+        left = Fraction(allotment.value - len(one_way) * first.value)
+        last = type(allotment)(max(left, Fraction(0))).split(self.select_share)[1]
+        return [measuring(one_way[0], cost, unit) for cost in (first, last) if cost]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         rounds = self.rounds_per_attribute * len(domain)

@@ -19,8 +19,9 @@ keeps the public model, s_c → ∞ is the plain information projection. Public 
 the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -44,7 +45,8 @@ from sidelight.estimate.reweighting import Reweighting
 from sidelight.estimate.support import Support
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.aperture_again import measured_again
+from sidelight.measure.measuring import measuring
+from sidelight.mechanisms.aperture_again import PART, measured_again
 from sidelight.mechanisms.aperture_grain import chosen_blend, judged
 from sidelight.mechanisms.aperture_particles import measured_beyond
 from sidelight.mechanisms.aperture_plan import Forecast, beyond
@@ -52,6 +54,7 @@ from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Cost
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
@@ -59,7 +62,7 @@ from sidelight.select.improvement import ExpectedImprovement
 from sidelight.select.score import ManyCountable
 
 _LEAST_SHARE = 0.02
-"""Of the budget, beyond the tree: less would buy nothing for the time that it takes."""
+"""Of the budget, beyond the tree or in it: less would buy nothing for the time that it takes."""
 
 OnePublic = Table | WeightedRecords | Release | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -273,7 +276,7 @@ class Aperture(Mechanism):
         tree = forecast(candidates=within).gain(self.max_rounds)
         beyond = forecast(candidates=self._small(model.domain, weights)).gain(self.max_particle_rounds)
         share = 1 - tree / beyond if beyond > 0 else 0.0
-        return share if share >= _LEAST_SHARE else 0.0
+        return min(share, 1 - _LEAST_SHARE) if share >= _LEAST_SHARE else 0.0
 
     def _small(self, domain: Domain, wanted: Iterable[Attrs]) -> list[Attrs]:
         """Those that are no larger than a model may be."""
@@ -313,6 +316,43 @@ class Aperture(Mechanism):
                 )
         elif public is not None:
             PublicRecords.of(domain, _sources(public, seed=self.seed))
+
+    def noisiest(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
+    ) -> Iterable[Gaussian | Laplace]:
+        any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
+        total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
+        costs = [total]
+        for share, grain in self._shares():
+            one_way, choice = allotment.split(share)[0], allotment.split(grain)[0]
+            if total.value + one_way.value > allotment.value:
+                raise SettingError(
+                    f"total_share = {self.total_share:g} and a share of {share:g} for the one-way marginals "
+                    "are more than the whole budget. Lower one of them."
+                )
+            rest = allotment.value - total.value - one_way.value - choice.value
+            costs += [one_way / ones, *self._least_costs(type(allotment)(max(rest, Fraction(0))))]
+        return [measuring(any_marginal, cost, unit) for cost in costs if cost]
+
+    def _shares(self) -> list[tuple[float, float]]:
+        """The shares of one-way marginals and of the grain: without public data, and with, grain or not."""
+        return [
+            (self.one_way_share_alone, 0.0),
+            (self.one_way_share, 0.0),
+            (self.one_way_share, self.grain_share),
+        ]
+
+    def _least_costs(self, rest: Cost) -> Iterator[Cost]:
+        """The least that a run pays for one more answer to an attribute, in a round, and beyond the tree."""
+        if self.max_asked_again:
+            yield rest * Fraction(PART - 1, PART) ** (self.max_asked_again - 1) / PART
+        rest = rest * Fraction(PART - 1, PART) ** self.max_asked_again
+        given = self.particle_share
+        for share, rounds in (
+            (_LEAST_SHARE if given is None else 1 - Fraction(given), self.max_rounds),
+            (_LEAST_SHARE if given is None else given, self.max_particle_rounds),
+        ):
+            yield (rest * Fraction(share) / rounds).split(self.select_share)[1]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)

@@ -44,7 +44,7 @@ from sidelight.select.improvement import Profile
 
 Array = NDArray[np.float64]
 
-_PART = 12
+PART = 12
 """An answer costs a twelfth of what is left of the budget."""
 _LEAST_GAIN = 0.01
 """Of the expected error, for a twelfth of the budget: what a twelfth is worth anywhere, since errors fall at
@@ -73,7 +73,7 @@ def measured_again(
     model = beliefs.estimate(start)
     rest = expected_error(beliefs, model, whole)
     while len(made) < most and (spare := beyond(curator.remaining, kept_back)):
-        cost = spare / _PART
+        cost = spare / PART
         asked = worth_asking_again(
             beliefs, reach, rest=rest, stddev=marginal_stddev(cost, curator.unit),
             later=told_later(curator.domain, whole, stddev=marginal_stddev(spare, curator.unit)),

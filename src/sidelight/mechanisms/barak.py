@@ -14,7 +14,7 @@ counted in ρ; under replacement φ_∅ = n is public and not measured, and each
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,10 +30,11 @@ from sidelight.estimate.histogram import Histogram, check_fits
 from sidelight.estimate.model import Array
 from sidelight.estimate.multiplicative_weights import MultiplicativeWeights
 from sidelight.measure.measurement import Measurement
+from sidelight.measure.measuring import measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outlook
-from sidelight.mechanisms.mwem_check import stddev
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget, Cost
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Fourier
 from sidelight.queries.workload import Workload
@@ -103,11 +104,17 @@ class Barak(Mechanism):
                 f"{MAX_LINEAR_PROGRAM_CELLS} are allowed. Use fit='multiplicative-weights'."
             )
 
+    def noisiest(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
+    ) -> Iterable[Gaussian | Laplace]:
+        asked = coefficients(domain, workload, with_total=not unit.total_is_public)
+        return [measuring(query, allotment / len(asked), unit) for query in (asked[0], asked[-1])]
+
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         asked = coefficients(domain, workload, with_total=not unit.total_is_public)
         return Outlook(
             measurements=len(asked),
-            stddev=stddev(allotment / len(asked), asked[-1], unit),
+            stddev=stddev_of(asked[-1], allotment / len(asked), unit),
             model_bytes=8 * domain.size(),
             counting_bytes=8 * max(domain.size(query.attrs) for query in asked),
             notes=(

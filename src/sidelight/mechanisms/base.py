@@ -1,6 +1,7 @@
 """What a mechanism is: settings that can be checked, an outlook before, a loop that runs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
@@ -10,6 +11,7 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget, Cost
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 
@@ -48,6 +50,18 @@ class Mechanism(ABC):
     @abstractmethod
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         """Noise and memory, from public information alone."""
+
+    @abstractmethod
+    def noisiest(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
+    ) -> Iterable[Gaussian | Laplace]:
+        """Of each kind of measurement that a run may make, the one with the most noise.
+
+        They are asked for in the plan: noise that cannot be drawn is refused before anything is charged.
+        """
+
+    def check_total(self, total: float, *, allotment: Cost, unit: Unit) -> None:  # noqa: B027  # most have none
+        """Refuse what makes no sense for so many records, where their number is public; nothing is paid."""
 
     def allotment(self, budget: Budget) -> Cost:
         """What the promise allows this mechanism to spend: zCDP, unless it is a pure one."""

@@ -15,7 +15,7 @@ uniform model, as the paper says and its code does not; the full closure is filt
 the diagnostic second draw of the code is not made (spec 9.4, J5–J9).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,10 +32,12 @@ from sidelight.estimate.graphical import GraphicalModel
 from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
+from sidelight.measure.measuring import measuring
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Cost
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
@@ -146,6 +148,14 @@ class JAM(Mechanism):
         check_sizes(domain, workload, limit_mb=self.max_model_mb, oversized=self.oversized, name=self.name)
         if public is not None and not public.records:
             raise DataError("the public table has no records; give one that has, or choose mechanism='aim'.")
+
+    def noisiest(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
+    ) -> Iterable[Gaussian | Laplace]:
+        total, rest = allotment.split(0 if unit.total_is_public else self.total_share)
+        # A round that takes a public marginal leaves more to those after it.
+        costs = [total, (rest / self.rounds).split(self.select_share)[1]]
+        return [measuring(Marginal(()), cost, unit) for cost in costs if cost]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         _, measure_cost = (allotment / self.rounds).split(self.select_share)

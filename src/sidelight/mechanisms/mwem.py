@@ -13,7 +13,7 @@ replacement (spec 9.2, N1–N4); under add-or-remove n is measured first. Domain
 histogram take a product of components, which is the same distribution (spec 3.3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,6 +29,7 @@ from sidelight.mechanisms import mwem_check
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget, Cost
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.query import Marginal, Query
@@ -89,7 +90,6 @@ class MWEM(Mechanism):
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
         total_cost, _ = curator.remaining.split(self.total_share)
         n = curator.total(total_cost)
-        mwem_check.noise(self, curator, n)
         start, measured_start = self._start(curator, n)
         select_cost, measure_cost = (curator.remaining / self.rounds).split(self.select_share)
         asked = by_attributes(workload) if self.candidates == "queries" else tuple(workload)
@@ -163,6 +163,14 @@ class MWEM(Mechanism):
         mwem_check.workload(self, domain, workload)
         if not self.takes_components(domain):
             check_fits(domain)
+
+    def check_total(self, total: float, *, allotment: Cost, unit: Unit) -> None:
+        mwem_check.noise(self, total, allotment=allotment, unit=unit)
+
+    def noisiest(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
+    ) -> Iterable[Gaussian | Laplace]:
+        return mwem_check.noisiest(self, domain, workload, allotment=allotment, unit=unit)
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         return mwem_check.outlook(self, domain, workload, allotment=allotment, unit=unit)

@@ -1,13 +1,14 @@
 """What MWEM's settings ask for: whether it can run, how much noise there will be, how much memory."""
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sidelight import _check
-from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.estimate.components import Components, joined_by_impossible
+from sidelight.measure.measuring import measuring, stddev_of
 from sidelight.mechanisms.base import Outlook
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
@@ -66,25 +67,30 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
             )
 
 
-def stddev(cost: Cost, query: Query, unit: Unit) -> float:
-    """σ of each number, if a query is measured at this cost."""
-    if isinstance(cost, Rho):
-        return events.Gaussian.at(cost, what="", l2_squared=query.l2_squared(unit)).stddev
-    return events.Laplace.at(cost, what="", l1=query.l1(unit)).stddev
+def noisiest(
+    mwem: "MWEM", domain: Domain, asked: workloads.Workload, *, allotment: Cost, unit: Unit
+) -> Iterator[events.Gaussian | events.Laplace]:
+    """The total, the first histogram, and every query at a round's cost, as far as they are measured."""
+    rest = allotment
+    if not unit.total_is_public:
+        total_cost, rest = allotment.split(mwem.total_share)
+        yield measuring(Marginal(()), total_cost, unit)
+    if mwem.histogram_share:
+        yield measuring(Marginal(domain.attrs), rest.split(mwem.histogram_share)[0], unit)
+    for query in asked:
+        yield measuring(query, _measure_cost(mwem, rest), unit)
 
 
-def noise(mwem: "MWEM", curator: Curator, total: float) -> None:
+def noise(mwem: "MWEM", total: float, *, allotment: Cost, unit: Unit) -> None:
     """Refuse a budget so small that each answer would carry more noise than there are records.
 
-    Only where that costs nothing: under add-or-remove the total has just been paid for, so the run goes on.
+    Only where n is public: under add-or-remove it is paid for before it is known, so the run goes on.
     """
-    if not curator.unit.total_is_public:
-        return
-    sigma = stddev(_measure_cost(mwem, curator.remaining), _measured(mwem), curator.unit)
+    sigma = stddev_of(_measured(mwem), _measure_cost(mwem, allotment), unit)
     if sigma <= total:
         return
     ratio = total / sigma
-    sensible = math.floor(mwem.rounds * (ratio**2 if isinstance(curator.remaining, Rho) else ratio))
+    sensible = math.floor(mwem.rounds * (ratio**2 if isinstance(allotment, Rho) else ratio))
     fewer = (
         f"Ask for rounds={sensible} at most, or" if sensible else "One round would have too much of it too:"
     )
@@ -97,7 +103,7 @@ def noise(mwem: "MWEM", curator: Curator, total: float) -> None:
 def penalty(kind: str, cost: Cost, unit: Unit) -> float:
     """What a marginal's score loses for each of its cells."""
     if kind == "noise":
-        sigma = stddev(cost, Marginal(()), unit)
+        sigma = stddev_of(Marginal(()), cost, unit)
         # E|noise|: √(2/π) σ for Gaussian noise, b = σ/√2 for Laplace noise.
         return expected_l1_noise(1, sigma) if isinstance(cost, Rho) else sigma / math.sqrt(2)
     return 1.0 if kind == "cell" else 0.0
@@ -108,7 +114,7 @@ def outlook(
 ) -> Outlook:
     """Noise and memory, from public information alone."""
     rest = allotment if unit.total_is_public else allotment.split(mwem.total_share)[1]
-    sigma = stddev(_measure_cost(mwem, rest), _measured(mwem), unit)
+    sigma = stddev_of(_measured(mwem), _measure_cost(mwem, rest), unit)
     sizes = [domain.size(attrs) for attrs in asked.supports]
     notes = [f"Each measured number carries noise of σ ≈ {sigma:.3g}; fewer rounds carry less."]
     if mwem.takes_components(domain):

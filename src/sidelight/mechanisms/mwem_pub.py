@@ -17,6 +17,7 @@ the exponential mechanism and (ε₀/2)²/2 otherwise. Their sum always lies wit
 composition is the looser bound, and what it leaves over stays in the ledger for another run.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -30,11 +31,13 @@ from sidelight.data.table import Table
 from sidelight.estimate.support import Support, SupportWeights
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
+from sidelight.measure.measuring import stddev_of
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.pmw_pub import (
+    ONE_NUMBER,
     check_public_share,
     check_rounds,
-    noise_on_one_number,
+    numbers_noisiest,
     require_public_records,
     support_notes,
     support_outlook,
@@ -42,6 +45,7 @@ from sidelight.mechanisms.pmw_pub import (
 from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.convert import advanced
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.workload import Workload
@@ -92,8 +96,6 @@ class MWEMPub(Mechanism):
         total_cost, _ = curator.remaining.split(self.total_share)
         n = curator.total(total_cost)
         select_cost, measure_cost = self._costs(curator.remaining)
-        if curator.unit.total_is_public:
-            check_rounds(self.rounds, n, noise_on_one_number(measure_cost, curator.unit, noise="laplace"))
 
         start = Support.of_table(
             public, total=n, share=self.public_share, seed=self.seed, domain=curator.domain
@@ -145,8 +147,23 @@ class MWEMPub(Mechanism):
         super().check(domain, workload, public)
         require_public_records(public, domain)
 
+    def check_total(self, total: float, *, allotment: Cost, unit: Unit) -> None:
+        sigma = stddev_of(ONE_NUMBER, self._measure_cost(allotment, unit), unit, noise="laplace")
+        check_rounds(self.rounds, total, sigma)
+
+    def noisiest(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
+    ) -> Iterable[Gaussian | Laplace]:
+        cost, total = self._measure_cost(allotment, unit), allotment.split(self.total_share)[0]
+        return numbers_noisiest(workload, cost, unit, total=total, noise="laplace")
+
+    def _measure_cost(self, allotment: Cost, unit: Unit) -> Cost:
+        """What each round measures with, after the total where that is not public."""
+        rest = allotment if unit.total_is_public else allotment.split(self.total_share)[1]
+        return self._costs(rest)[1]
+
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
-        _, measure_cost = self._costs(allotment)
+        measure_cost = self._measure_cost(allotment, unit)
         return support_outlook(
             self.rounds, measure_cost, unit, domain, workload, self.max_cache_mb, noise="laplace"
         )

@@ -19,26 +19,28 @@ answers (9.3, M6). Queries are counts, never divided by a private n, so add-or-r
 measured first (9.2, N8).
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from sidelight import _check
-from sidelight.curator import Curator, NoiseKind
+from sidelight.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
 from sidelight.estimate.support import Asked, Support, SupportWeights, missing_values
 from sidelight.estimate.surprise import Surprises
 from sidelight.measure.measurement import Measurement
+from sidelight.measure.measuring import NoiseKind, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.release import Release
-from sidelight.privacy import event as events
-from sidelight.privacy.budget import Cost, Rho
+from sidelight.privacy.budget import Cost
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
-from sidelight.queries.query import Cell
+from sidelight.queries.query import Cell, Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.number_error import NumberError
 
@@ -92,8 +94,6 @@ class PMWPub(Mechanism):
         total_cost, _ = curator.remaining.split(self.total_share)
         n = curator.total(total_cost)
         select_cost, measure_cost = (curator.remaining / self.rounds).split(self.select_share)
-        if curator.unit.total_is_public:
-            check_rounds(self.rounds, n, noise_on_one_number(measure_cost, curator.unit))
 
         fit = SupportWeights(
             self._start(curator.domain, public, n), workload.supports, max_cache_mb=self.max_cache_mb
@@ -146,17 +146,38 @@ class PMWPub(Mechanism):
         super().check(domain, workload, public)
         require_public_records(public, domain)
 
+    def check_total(self, total: float, *, allotment: Cost, unit: Unit) -> None:
+        check_rounds(self.rounds, total, stddev_of(ONE_NUMBER, self._measure_cost(allotment, unit), unit))
+
+    def noisiest(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
+    ) -> Iterable[Gaussian | Laplace]:
+        cost = self._measure_cost(allotment, unit)
+        return numbers_noisiest(workload, cost, unit, total=allotment.split(self.total_share)[0])
+
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
-        _, measure_cost = (allotment / self.rounds).split(self.select_share)
-        return support_outlook(self.rounds, measure_cost, unit, domain, workload, self.max_cache_mb)
+        cost = self._measure_cost(allotment, unit)
+        return support_outlook(self.rounds, cost, unit, domain, workload, self.max_cache_mb)
+
+    def _measure_cost(self, allotment: Cost, unit: Unit) -> Cost:
+        """What each round measures with, after the total where that is not public."""
+        rest = allotment if unit.total_is_public else allotment.split(self.total_share)[1]
+        return (rest / self.rounds).split(self.select_share)[1]
 
 
-def noise_on_one_number(measure_cost: Cost, unit: Unit, *, noise: NoiseKind | None = None) -> float:
-    """σ of one measured cell."""
-    any_cell = Cell((), ())
-    if noise == "laplace" or not isinstance(measure_cost, Rho):
-        return events.Laplace.at(measure_cost, what="", l1=any_cell.l1(unit)).stddev
-    return events.Gaussian.at(measure_cost, what="", l2_squared=any_cell.l2_squared(unit)).stddev
+ONE_NUMBER = Cell((), ())
+"""Any cell of any marginal, for its sensitivity."""
+
+
+def numbers_noisiest(
+    workload: Workload, cost: Cost, unit: Unit, *, total: Cost, noise: NoiseKind | None = None
+) -> Iterator[Gaussian | Laplace]:
+    """The total where it is not public, and every single number of the workload at a round's cost."""
+    if not unit.total_is_public:
+        yield measuring(Marginal(()), total, unit)
+    for query in workload:
+        asked = ONE_NUMBER if isinstance(query, Marginal) else query
+        yield measuring(asked, cost, unit, noise=noise)
 
 
 def check_public_share(public_share: float) -> None:
@@ -221,7 +242,7 @@ def support_outlook(
     answers = 8 * sum(domain.size(attrs) for attrs in workload.supports)
     return Outlook(
         measurements=rounds,
-        stddev=noise_on_one_number(measure_cost, unit, noise=noise),
+        stddev=stddev_of(ONE_NUMBER, measure_cost, unit, noise=noise),
         model_bytes=int(max_cache_mb * 2**20) + answers,
         counting_bytes=answers,
         notes=(

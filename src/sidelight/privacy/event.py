@@ -14,7 +14,11 @@ from typing import Any, ClassVar, Self
 
 from sidelight.errors import LedgerError, SettingError
 from sidelight.privacy.budget import Cost, Epsilon, Rho, cost_from_json, cost_to_json
+from sidelight.privacy.noise import LARGEST_SCALE, LARGEST_VARIANCE
 from sidelight.privacy.rational import parse_fraction, round_down, round_up, sqrt_down
+
+_LEAST_SENSITIVITY = Fraction(1, 2**900)
+"""Of a score: what the grid of a selection can divide by (select/grid.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +49,13 @@ class Event(ABC):
     @abstractmethod
     def owed(self) -> Fraction:
         """The loss of the noise as drawn, in the currency of ``cost``; never above it."""
+
+    @abstractmethod
+    def require_drawable(self) -> None:
+        """Refuse noise that the exact samplers cannot draw; public, so it is asked before anything is paid.
+
+        An event that was written once is read whatever it holds, so this is no part of its making.
+        """
 
     def as_json(self) -> dict[str, Any]:
         """A plain form from which ``from_json`` gives back an equal event."""
@@ -87,6 +98,20 @@ class Event(ABC):
             raise LedgerError(f"the {name} event cannot be read: {error}") from error
 
 
+def _too_noisy(event: "Gaussian | Laplace") -> SettingError:
+    return SettingError(
+        f"the budget is too small for '{event.what}': its part of it calls for noise of σ = {_short(event)} "
+        "steps, more than can be drawn exactly. Give a larger epsilon, or ask for less: fewer rounds, or "
+        "fewer queries."
+    )
+
+
+def _short(event: "Gaussian | Laplace") -> str:
+    """σ in the steps that the noise is drawn in; a double need not hold it."""
+    squared = event.variance if isinstance(event, Gaussian) else 2 * event.scale**2
+    return f"{math.sqrt(squared):.3g}" if squared < Fraction(10) ** 300 else "10¹⁵⁰ and more"
+
+
 def _paid(cost: Cost) -> Fraction:
     """What a cost holds; nothing cannot pay for noise."""
     if not cost:
@@ -115,6 +140,10 @@ class Gaussian(Event):
     def owed(self) -> Fraction:
         return self.l2_squared / (2 * self.variance)
 
+    def require_drawable(self) -> None:
+        if self.variance > LARGEST_VARIANCE:
+            raise _too_noisy(self)
+
     @property
     def stddev(self) -> float:
         """σ, to within rounding; the discrete Gaussian's own is never above it."""
@@ -142,6 +171,10 @@ class Laplace(Event):
     def owed(self) -> Fraction:
         epsilon = self.l1 / self.scale
         return epsilon**2 / 2 if isinstance(self.cost, Rho) else epsilon
+
+    def require_drawable(self) -> None:
+        if self.scale > LARGEST_SCALE:
+            raise _too_noisy(self)
 
     @property
     def stddev(self) -> float:
@@ -172,6 +205,13 @@ class Selection(Event):
         return cls(
             what=what, cost=cost, epsilon=epsilon, sensitivity=Fraction(sensitivity), candidates=candidates
         )
+
+    def require_drawable(self) -> None:
+        if not _LEAST_SENSITIVITY < self.sensitivity < 1 / _LEAST_SENSITIVITY:
+            raise SettingError(
+                f"{self.what} cannot be selected among: the weights of their scores are too large or too "
+                "small for the grid of the selection. Choose weights nearer to 1."
+            )
 
     @property
     def owed(self) -> Fraction:
@@ -221,6 +261,10 @@ class Parallel(Event):
         return cls(
             what=what, cost=max((part.cost for part in listed), key=lambda cost: cost.value), parts=listed
         )
+
+    def require_drawable(self) -> None:
+        for part in self.parts:
+            part.require_drawable()
 
     @property
     def owed(self) -> Fraction:

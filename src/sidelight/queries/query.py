@@ -8,6 +8,7 @@ Sensitivities (spec 1.5) come from the unit, and from nowhere else.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
@@ -144,6 +145,10 @@ class Cell(_Scalar):
         return np.atleast_1d(counts[self.values])
 
     def check(self, domain: Domain) -> None:
+        if len(self.values) != len(self.attrs):
+            raise WorkloadError(
+                f"a cell of {' × '.join(self.attrs)} needs one code an attribute; got {len(self.values)}."
+            )
         Range(tuple((a, v, v) for a, v in zip(self.attrs, self.values, strict=True))).check(domain)
 
     def describe(self) -> str:
@@ -183,6 +188,7 @@ class Range(_Scalar):
         domain.require(self.attrs)
         _distinct(self.attrs)
         for attr, low, high in self.bounds:
+            _require_integers(f"a range on {attr!r}", (low, high))
             if not 0 <= low <= high < domain.sizes[attr]:
                 raise WorkloadError(
                     f"a range on {attr!r} must lie within codes 0 to {domain.sizes[attr] - 1}; "
@@ -251,6 +257,17 @@ class Linear(_Scalar):
             raise WorkloadError(
                 f"a linear query on {self.describe()} has shape {self.shape}, not {expected}."
             )
+        _require_integers(f"the numerators of {self.describe()}", self.numerators)
+        if len(self.numerators) != math.prod(self.shape):
+            raise WorkloadError(
+                f"{self.describe()} has {len(self.numerators)} numerators for {math.prod(self.shape)} cells; "
+                "give one a cell."
+            )
+        if max(map(abs, self.numerators)) > self._DENOMINATOR:
+            raise WorkloadError(
+                f"the numerators of {self.describe()} must lie between -2²⁰ and 2²⁰: they are weights "
+                "between -1 and 1, in steps of 2⁻²⁰."
+            )
 
     def describe(self) -> str:
         return f"linear({' × '.join(self.attrs)})"
@@ -288,6 +305,7 @@ class Fourier(_Scalar):
 
     def check(self, domain: Domain) -> None:
         domain.require(self.attrs)
+        _distinct(self.attrs)
         wide = [attr for attr in self.attrs if domain.sizes[attr] != 2]
         if wide:
             raise WorkloadError(f"Fourier queries need binary attributes; {', '.join(wide)} are not.")
@@ -337,6 +355,12 @@ def _whole_numbers(given: Any) -> tuple[int, ...]:
     if not isinstance(given, list | tuple) or not all(type(number) is int for number in given):
         raise WorkloadError("a query's values, bounds, shape and numerators must be whole numbers.")
     return tuple(given)
+
+
+def _require_integers(what: str, values: Iterable[Any]) -> None:
+    """Refuse what was made in Python with other numbers than a file could hold."""
+    if not all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values):
+        raise WorkloadError(f"{what} must be whole numbers.")
 
 
 def whole(query: Query, answers: NDArray[Any]) -> NDArray[np.int64]:

@@ -20,6 +20,8 @@ from sidelight.queries.query import Marginal, Prefix, Query, Range, query_from_j
 
 MOST_QUERIES = 1_000_000
 """Of a workload, and of what a mechanism makes of it: more than a million take hours, and all memory."""
+_LEAST_WEIGHT = 1e-100
+"""Of a query, and its inverse the largest: products of two of them are numbers still."""
 
 
 @dataclass(frozen=True, init=False)
@@ -254,7 +256,12 @@ def check_closure(degrees: Sequence[int], *, attributes: int) -> None:
 
 def _as_weight(weight: object) -> float:
     _check.positive(weight=weight)
-    return float(weight)  # type: ignore[arg-type]  # a finite number by now
+    found = float(weight)  # type: ignore[arg-type]  # a finite number by now
+    if not _LEAST_WEIGHT <= found <= 1 / _LEAST_WEIGHT:
+        raise WorkloadError(
+            f"a query's weight must lie between {_LEAST_WEIGHT:g} and {1 / _LEAST_WEIGHT:g}; got {found:g}."
+        )
+    return found
 
 
 def _as_query(query: Query | Iterable[str]) -> Query:
