@@ -150,7 +150,7 @@ def test_shares_beyond_the_budget_are_refused_before_the_total_is_paid_for():
         ("aperture", {"one_way_share_alone": 1e-300}),
         ("aperture", {"particle_share": 1e-300}),
         ("aperture", {"particle_share": 1 - 2**-53}),
-        ("barak", {}),
+        ("barak", {"accounting": "pure"}),
     ],
 )
 def test_a_share_too_small_for_any_noise_is_refused_before_anything_is_paid(mechanism, settings):
