@@ -6,40 +6,43 @@ No mechanism on the public support does better than f, whatever its budget (Liu 
 4.2). It is small where the public table knows all kinds of records, and it is 1/n-sensitive, so it can
 be released cheaply before a run (``screening_curator``).
 
-Two ways, and both end with a certificate. Any μ gives an upper bound, its largest error. Any
-distribution λ over signed queries gives a lower one, since a maximum is at least a mean:
-
-    f  ≥  Σ λ_{q,s} s q(D) − max_{x ∈ X̂} Σ λ_{q,s} s q(x)
-
+Two ways, and both end with bounds that hold whatever was computed on the way (``mixture_bounds``).
 ``bracketed`` plays multiplicative weights and takes its own plays as λ. ``exact`` is constraint
 generation. A linear program on a few queries gives z ≤ f, and its dual is λ. Entropic projections
 then look for a μ with all errors within z, marginal after marginal (raking, but only as far as z);
-the queries that resist join the program. At z = f nothing resists. The certificate trusts neither
-solver: both bounds are computed on all queries and all records.
+the queries that resist join the program. At z = f nothing resists.
+
+**Why ``exact`` always ends.** Projections may be slow without anything in their way. Then the program's own
+μ counts. Each program is solved to a quarter of the tolerance τ, for certain (``mixture_program``), and
+making μ and λ whole moves a bound by at most 2⁻³¹ ≤ τ/8. So while the bounds are more than τ apart, μ misses
+some query by more than it misses any query of the program, by τ/2 at least: a query that is not in the program.
+The worst of them join it, twice as many each time. So there are at most 30 programs and then one for each
+doubling, until all queries are in; what the largest can take is limited by public sizes beforehand
+(``check_size``). No step is skipped and nothing gives up, so that an answer comes out for every table; how
+long it takes may depend on the table.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
-from sidelight.errors import SidelightError, WorkloadError
-from sidelight.estimate.support import Support, SupportWeights
-from sidelight.queries.query import Cell
+from sidelight.errors import SettingError, WorkloadError
+from sidelight.estimate.support import Support
+from sidelight.evaluation.mixture_bounds import Array, Problem
+from sidelight.evaluation.mixture_program import solve
 from sidelight.queries.workload import Workload
-
-Array = NDArray[np.float64]
 
 _QUERIES_AT_ONCE = 150
 _PROGRAMS = 30
-"""Linear programs at most; one to three are enough in practice."""
+"""Linear programs before they grow without need; one to three are enough in practice."""
 _CYCLES_AT_ONCE = 30
-_KEPT_CELLS = 2**26
-"""Cell numbers of the projections are kept up to 256 MiB."""
+_FINEST = Fraction(1, 2**28)
+"""The least tolerance: beyond 13 million records, what a double and a solver can do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,71 +60,6 @@ class BestMixture:
         return f"PRIVATE: best-mixture error between {self.low:.6g} and {self.high:.6g}"
 
 
-class _Problem:
-    """A support and the exact shares that a mixture of its records should reproduce."""
-
-    def __init__(self, support: Support, marginals: Sequence[Attrs], shares: Sequence[Array]) -> None:
-        self.fit = SupportWeights(support.with_total(1.0), marginals)
-        self.domain = support.domain
-        self.places = self.fit.places
-        self.target = np.empty(self.fit.answers.size)
-        for attrs, share in zip(marginals, shares, strict=True):
-            self.target[self.places[attrs]] = share.reshape(-1)
-        self._attrs = sorted(self.places, key=lambda attrs: self.places[attrs].start)
-        self._starts = np.array([self.places[attrs].start for attrs in self._attrs])
-        self._members: dict[int, NDArray[np.int64]] = {}
-        self._cells_kept: dict[Attrs, NDArray[np.int32]] = {}
-        # A cell that no public record falls into is answered 0, so f is at least what it holds.
-        self.unreachable = float(self.target[self.fit.answers == 0].max(initial=0.0))
-
-    @property
-    def records(self) -> int:
-        return len(self.fit.start.records)
-
-    def cell(self, position: int) -> Cell:
-        """The query whose answer stands at this position."""
-        attrs = self._attrs[int(np.searchsorted(self._starts, position, side="right")) - 1]
-        shape = self.domain.project(attrs).shape
-        inside = np.unravel_index(position - self.places[attrs].start, shape)
-        return Cell(attrs, tuple(int(value) for value in inside))
-
-    def members(self, position: int) -> NDArray[np.int64]:
-        """The records that this query counts."""
-        if position not in self._members:
-            self._members[position] = self.fit.asked(self.cell(position)).where
-        return self._members[position]
-
-    def cells(self) -> Iterator[tuple[slice, NDArray[np.int32]]]:
-        """For each marginal where its answers stand, and the cell of each record among them."""
-        records = self.fit.start.records
-        keep = self.records * len(self._attrs) <= _KEPT_CELLS
-        for attrs in self._attrs:
-            if attrs not in self._cells_kept:
-                flat = np.zeros(self.records, dtype=np.int32)
-                for column, size in zip(
-                    self.domain.index(attrs), self.domain.project(attrs).shape, strict=True
-                ):
-                    flat *= size
-                    flat += records[:, column].astype(np.int32)
-                if not keep:
-                    yield self.places[attrs], flat
-                    continue
-                self._cells_kept[attrs] = flat
-            yield self.places[attrs], self._cells_kept[attrs]
-
-    def lower_bound(self, plays: dict[int, float]) -> tuple[float, Array]:
-        """What signed weights on queries prove, and what they gain from each record."""
-        gains = np.zeros(self.records)
-        value = 0.0
-        norm = sum(abs(weight) for weight in plays.values())
-        if norm == 0:
-            return 0.0, gains
-        for position, weight in plays.items():
-            gains[self.members(position)] += weight / norm
-            value += weight / norm * float(self.target[position])
-        return max(0.0, value - float(gains.max())), gains
-
-
 def bracketed(
     support: Support,
     marginals: Sequence[Attrs],
@@ -132,7 +70,7 @@ def bracketed(
     tolerance: float = 0.0,
 ) -> BestMixture:
     """Multiplicative weights on the worst query until ``patience`` updates have hardly helped (spec 5.3)."""
-    problem = _Problem(support, marginals, shares)
+    problem = Problem(support, marginals, shares)
     fit, played = problem.fit, list[tuple[int, float]]()
     high, mark, since, steps = np.inf, np.inf, 0, 0
     while since < patience:
@@ -151,131 +89,115 @@ def bracketed(
         fit.update(fit.asked(problem.cell(worst)), step * error)
         fit.settle()
     # Early plays answer early weights; without them the bound is often better.
-    sums = [_sums(played[start:]) for start in (0, len(played) // 2, 3 * len(played) // 4)]
-    low = max([problem.unreachable, *(problem.lower_bound(plays)[0] for plays in sums)])
+    sums = [_sums(played[start:], errors.size) for start in (0, len(played) // 2, 3 * len(played) // 4)]
+    low = max(problem.unreachable, *map(problem.lower, sums))
     return BestMixture(low=low, high=float(high), steps=steps)
 
 
-def _sums(played: list[tuple[int, float]]) -> dict[int, float]:
-    plays: dict[int, float] = {}
+def _sums(played: list[tuple[int, float]], queries: int) -> Array:
+    plays = np.zeros(queries)
     for position, error in played:
-        plays[position] = plays.get(position, 0.0) + error
+        plays[position] += error
     return plays
 
 
 def exact(
-    support: Support, marginals: Sequence[Attrs], shares: Sequence[Array], *, tolerance: float
+    support: Support, marginals: Sequence[Attrs], shares: Sequence[Array], *, tolerance: float | Fraction
 ) -> BestMixture:
-    """Linear programs and projections until the bounds differ by at most ``tolerance``."""
-    problem = _Problem(support, marginals, shares)
-    low, high = problem.unreachable, float(np.abs(problem.target - problem.fit.answers).max())
+    """Linear programs and projections until the bounds differ by at most ``tolerance``, for every table."""
+    if tolerance < _FINEST:
+        raise SettingError(f"tolerance must be at least 2⁻²⁸; got {float(tolerance):g}.")
+    problem, width = Problem(support, marginals, shares), float(tolerance)
     weights, slowest = problem.fit.start.weights.copy(), 0.8
-    queries: list[int] = []
-    programs = 0
-    while high - low > tolerance:
-        error, resisting = _project(problem, weights, low, tolerance, slowest)
-        high = min(high, error)
-        if high - low <= tolerance:
-            break
+    low, (high, misses) = problem.unreachable, problem.upper(weights)
+    queries, batch = np.empty(0, dtype=np.int64), _QUERIES_AT_ONCE
+    programs, is_slow = 0, False
+    while not _within(low, high, tolerance):
+        resisting = _worst(misses, queries, batch) if not queries.size else queries[:0]
+        if slowest < 0.99:
+            proposed, resisting = _project(problem, weights, low, width, slowest)
+            reached, _ = problem.upper(proposed)
+            weights, high = (proposed, min(high, reached)) if reached < 1.0 else (weights, high)
+            if _within(low, high, tolerance):
+                break
         programs += 1
-        queries += [position for position in resisting if position not in set(queries)]
-        proved = problem.lower_bound(_solve(problem, queries))[0]
-        if proved <= low + tolerance / 100:
-            # Nothing stands in the way: the projections are only slow. They get more time, but not for ever.
-            if slowest > 0.99 or programs > _PROGRAMS:
-                raise SidelightError(
-                    "the bounds on the best-mixture error did not meet; "
-                    "ask for fewer marginals, or for a bracket."
-                )
+        queries = np.union1d(queries, resisting)
+        found = solve(problem, queries, spread=weights, tolerance=width)
+        proved, (reached, misses) = problem.lower(found.plays), problem.upper(found.weights)
+        is_slow = is_slow or proved <= low + width / 100 or programs >= _PROGRAMS
+        if is_slow:
+            # Nothing new stood in the way: the projections are slow. They get more time, but not for ever.
             slowest = (slowest + 1) / 2
-        low = max(low, proved)
+            queries = np.union1d(queries, _worst(misses, queries, batch))
+            batch *= 2
+        low, high = max(low, proved), min(high, reached)
     return BestMixture(low=low, high=high, steps=programs)
 
 
+def _within(low: float, high: float, tolerance: float | Fraction) -> bool:
+    return Fraction(high) - Fraction(low) <= tolerance
+
+
+def _worst(misses: Array, known: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    """The queries that are missed most, of those not known."""
+    sizes = np.abs(misses)
+    sizes[known] = -1.0
+    number = min(number, sizes.size - known.size)
+    return np.argpartition(-sizes, number - 1)[:number] if number else known[:0]
+
+
 def _project(
-    problem: _Problem, weights: Array, within: float, tolerance: float, slowest: float
-) -> tuple[float, list[int]]:
-    """Push all errors within z, in place; the largest that is left, and the queries that resist most.
+    problem: Problem, start: Array, within: float, tolerance: float, slowest: float
+) -> tuple[Array, NDArray[np.int64]]:
+    """Weights that push all errors within z as far as they go, and the queries that resist most.
 
     For one marginal the nearest distribution in relative entropy scales each cell to the nearest end of
     q(D) ± z; taking the marginals in turn converges to a common point where there is one (Bregman 1967).
-    It stops within the tolerance, or when the excess shrinks no faster than ``slowest``.
+    It stops within the tolerance, or unless the excess shrinks faster than ``slowest``; so it ends.
     """
     aim = within + tolerance / 2  # a little room inside the tolerance makes the end come soon
-    worst_before = np.inf
-    while True:
-        moves = np.zeros(problem.target.size)
-        for _ in range(_CYCLES_AT_ONCE):
-            for place, cells in problem.cells():
-                answers = np.bincount(cells, weights=weights, minlength=place.stop - place.start)
-                target = problem.target[place]
-                # A cell that is not empty must not be emptied: weight 0 could never grow again.
-                goal = np.clip(answers, np.maximum(target - aim, 1e-12), target + aim)
-                is_off = (goal != answers) & (answers > 0)
-                if is_off.any():
-                    factors = np.ones(answers.size)
-                    np.divide(goal, answers, out=factors, where=is_off)
-                    weights *= factors[cells]
-                    moves[place] += np.log(factors)
-            weights /= weights.sum()
-        worst = float(np.abs(problem.target - problem.fit.recount(weights)).max())
-        excess, excess_before = worst - within, worst_before - within
-        if excess <= tolerance or excess > slowest * excess_before:
-            order = np.argsort(-np.abs(moves))[:_QUERIES_AT_ONCE]
-            return worst, [int(position) for position in order if moves[position] != 0]
-        worst_before = worst
+    weights, excess_before = start.copy(), np.inf
+    with np.errstate(all="ignore"):  # weights that are no numbers any more prove nothing
+        while True:
+            moves = np.zeros(problem.target.size)
+            for _ in range(_CYCLES_AT_ONCE):
+                for place, cells in problem.cells():
+                    answers = np.bincount(cells, weights=weights, minlength=place.stop - place.start)
+                    target = problem.target[place]
+                    # A cell that is not empty must not be emptied: weight 0 could never grow again.
+                    goal = np.clip(answers, np.maximum(target - aim, 1e-12), target + aim)
+                    is_off = (goal != answers) & (answers > 0)
+                    if is_off.any():
+                        factors = np.ones(answers.size)
+                        np.divide(goal, answers, out=factors, where=is_off)
+                        weights *= factors[cells]
+                        moves[place] += np.log(factors)
+                weights /= weights.sum()
+            excess = float(np.abs(problem.target - problem.fit.recount(weights)).max()) - within
+            if excess <= tolerance or not excess <= slowest * excess_before:
+                order = np.argsort(-np.abs(moves))[:_QUERIES_AT_ONCE]
+                return weights, order[moves[order] != 0]
+            excess_before = excess
 
 
-def _solve(problem: _Problem, queries: list[int]) -> dict[int, float]:
-    """The dual λ of the program on these queries alone.
-
-    Minimise z over μ ≥ 0 and e, with Σ_x φ_q(x) μ_x + e_q = q(D), Σ μ = 1 and −z ≤ e ≤ z. Records
-    that these queries do not tell apart are one column.
-    """
-    from scipy import optimize, sparse
-
-    linprog: Any = optimize.linprog  # the stubs know neither sparse constraints nor their blocks
-    block_array: Any = sparse.block_array
-    is_member = np.zeros((problem.records, len(queries)), dtype=bool)
-    for row, position in enumerate(queries):
-        is_member[problem.members(position), row] = True
-    counted = sparse.csc_array(np.unique(is_member, axis=0).T.astype(np.float64))
-    each, column = sparse.eye_array(len(queries), format="csc"), np.ones((len(queries), 1))
-    cost = np.zeros(counted.shape[1] + len(queries) + 1)
-    cost[-1] = 1.0
-    low = np.zeros(cost.size)
-    low[counted.shape[1] : -1] = -np.inf
-    found = linprog(
-        cost,
-        A_ub=block_array([[0 * counted, each, -column], [0 * counted, -each, -column]], format="csc"),
-        b_ub=np.zeros(2 * len(queries)),
-        A_eq=block_array(
-            [[counted, each, 0 * column], [np.ones((1, counted.shape[1])), None, None]], format="csc"
-        ),
-        b_eq=np.append(problem.target[queries], 1.0),
-        bounds=np.stack([low, np.full(cost.size, np.inf)], axis=1),
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if found.status != 0:
-        raise SidelightError(
-            "the linear program for the best-mixture error was not solved; ask for fewer marginals."
+def marginals_of(workload: Workload) -> tuple[Attrs, ...]:
+    """The workload's marginals; another workload has no best mixture here, and is refused."""
+    marginals = tuple(attrs for attrs in workload.supports if attrs)
+    if not workload.only_marginals or not marginals:
+        raise WorkloadError(
+            "the best-mixture error is computed for whole marginals of one attribute or more; this workload "
+            "holds others. Ask for marginals, such as '2-way'."
         )
-    duals = np.asarray(found.eqlin.marginals)[: len(queries)]
-    return {query: float(dual) for query, dual in zip(queries, duals, strict=True) if dual}
+    return marginals
 
 
 def shares_of(table: Table, workload: Workload) -> tuple[tuple[Attrs, ...], list[Array]]:
     """The workload's marginals and a table's exact shares in each cell. PRIVATE for a private table."""
-    if not workload.only_marginals:
-        raise WorkloadError(
-            "the best-mixture error is computed for whole marginals; this workload holds others."
-        )
-    marginals = tuple(attrs for attrs in workload.supports if attrs)
+    marginals = marginals_of(workload)
     counts = table.count_many(list(marginals))
     return marginals, [np.asarray(count, dtype=np.float64) / table.records for count in counts]
 
 
-def tolerance_for(n: int) -> float:
-    """How far apart the bounds may end: a twentieth of what one record can change."""
-    return 1 / (20 * n)
+def tolerance_for(n: int) -> Fraction:
+    """How far apart the bounds may end: a twentieth of what one record can change, and 2⁻²⁸ at least."""
+    return max(Fraction(1, 20 * n), _FINEST)
