@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from sidelight.cli.screen import screen
 from sidelight.data.schema import Schema
+from sidelight.errors import SettingError
 
 app = typer.Typer()
 app.command()(screen)
@@ -52,3 +53,18 @@ def test_a_program_gets_json(files):
     ranked = json.loads(outcome.stdout)
     assert [found["name"] for found in ranked] == ["good.csv", "bad.csv"]
     assert set(ranked[0]) == {"name", "best_mixture_error", "stddev", "verdict", "sentence"}
+
+
+def test_files_that_are_called_alike_are_told_apart(files):
+    (files / "older").mkdir()
+    (files / "older" / "good.csv").write_bytes((files / "good.csv").read_bytes())
+
+    outcome = ask(files, "--public", str(files / "older" / "good.csv"), "--json")
+
+    names = {found["name"] for found in json.loads(outcome.stdout)}
+    assert names == {"bad.csv", str(files / "good.csv"), str(files / "older" / "good.csv")}
+
+
+def test_a_table_that_is_named_twice_is_refused(files):
+    with pytest.raises(SettingError, match="both called"):
+        ask(files, "--public", str(files / "good.csv"))

@@ -26,7 +26,7 @@ def screen(
     from sidelight.evaluation.screening import screen as rank
 
     ranked = rank(
-        table, {_name(path): path for path in public}, schema=schema, epsilon=epsilon, workload=workload,
+        table, _named(public), schema=schema, epsilon=epsilon, workload=workload,
         ledger=ledger, for_epsilon=for_epsilon, for_delta=for_delta,
     )  # fmt: skip
     if as_json:
@@ -45,6 +45,21 @@ def screen(
         return
     for rank_of, found in enumerate(ranked, start=1):
         tell(f"{rank_of}  {found.sentence}")
+
+
+def _named(public: list[str]) -> dict[str, str]:
+    """Each table by the name of its file, or by all that may be said of it where files are called alike."""
+    from sidelight.errors import SettingError
+    from sidelight.sources import source_name
+
+    short = [_name(path) for path in public]
+    names = [
+        source_name(path) if short.count(name) > 1 else name for path, name in zip(public, short, strict=True)
+    ]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingError(f"two public tables are both called {name}; give each once.")
+    return dict(zip(names, public, strict=True))
 
 
 def _name(path: str) -> str:

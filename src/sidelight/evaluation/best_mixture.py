@@ -15,9 +15,9 @@ the queries that resist join the program. At z = f nothing resists.
 **Why ``exact`` always ends.** Projections may be slow without anything in their way. Then the program's own
 μ counts. Each program is solved to a quarter of the tolerance τ, for certain (``mixture_program``), and
 making μ and λ whole moves a bound by at most 2⁻³¹ ≤ τ/8. So while the bounds are more than τ apart, μ misses
-some query by more than it misses any query of the program, by τ/2 at least: a query that is not in the program.
-The worst of them join it, twice as many each time. So there are at most 30 programs and then one for each
-doubling, until all queries are in; what the largest can take is limited by public sizes beforehand
+some query by τ/2 more than it misses any query of the program: a query that is not in the program. The
+worst of them join it, twice as many each time. So there are at most 30 programs and then one for each
+doubling, until all queries are in; how large that one can be is limited by public sizes beforehand
 (``check_size``). No step is skipped and nothing gives up, so that an answer comes out for every table; how
 long it takes may depend on the table.
 """

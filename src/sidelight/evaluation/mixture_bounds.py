@@ -8,9 +8,9 @@ max |q(D) − q(μ)| ≥ Σ λ_q (q(D) − q(μ)), and Σ λ_q q(μ) is at most 
 
 **Rounding.** μ and λ are first made whole numbers that sum to about 2⁵². Sums of whole numbers below 2⁵³ are
 exact in doubles, so q(μ), Σ|λ| and what λ gains from each record are the exact ones of a μ and a λ that
-exist. What is rounded are the shares q(D) (2⁻⁵³ each), one division and one difference in an upper bound, and
-in a lower bound two products, one sum (``fsum``, rounded once), one division and one difference, all of numbers
-of at most 1: less than 8 · 2⁻⁵³ in all. Both bounds give way by 2⁻⁵⁰, and so hold exactly.
+exist. What is rounded are the shares q(D) (2⁻⁵³ each), one division and one difference in an upper bound; and
+in a lower bound two products, one sum (``fsum``, rounded once), one division and one difference, all of
+numbers of at most 1: less than 8 · 2⁻⁵³ in all. Both bounds give way by 2⁻⁵⁰, and so hold exactly.
 """
 
 import math
@@ -42,9 +42,9 @@ def check_size(domain: Domain, marginals: Sequence[Attrs], records: int) -> None
     if records <= _MOST_RECORDS and records * len(marginals) <= _MOST_ENTRIES and cells <= _MOST_ENTRIES:
         return
     raise SettingError(
-        f"the best mixture of {records:,} distinct public records on {len(marginals):,} marginals with {cells:,} "
-        f"cells is too large to be solved for certain: records × marginals and cells must be at most "
-        f"{_MOST_ENTRIES:,} each, and records at most {_MOST_RECORDS:,}. "
+        f"the best mixture of {records:,} distinct public records on {len(marginals):,} marginals with "
+        f"{cells:,} cells is too large to be solved for certain: records × marginals and cells must be at "
+        f"most {_MOST_ENTRIES:,} each, and records at most {_MOST_RECORDS:,}. "
         "Ask for fewer marginals, or give a sample of the public table."
     )
 
@@ -63,7 +63,8 @@ class Problem:
         self._starts = np.array([self.places[attrs].start for attrs in self._attrs])
         self._cells_kept: dict[Attrs, NDArray[np.int32]] = {}
         # A cell that no public record falls into is answered 0, so f is at least what it holds.
-        unreachable = float(self.target[self.fit.answers == 0].max(initial=0.0))
+        is_reachable = self.fit.recount(np.ones(self.records)) > 0
+        unreachable = float(self.target[~is_reachable].max(initial=0.0))
         self.unreachable = max(0.0, unreachable - _ROUNDING)
 
     @property

@@ -7,8 +7,8 @@ Records that these queries do not tell apart are one column. The dual solution o
 HiGHS solves it, in several ways if need be. It computes in floating point and may fail or be wrong, so its μ
 and λ are held against each other: a solution counts once the bounds that they prove on these queries are
 within a quarter of the tolerance. Where none does, the program is solved as a matrix game in whole numbers
-(``matrix_game``), with each q(D) rounded to a 32nd of the tolerance. That always ends, and its bounds are within
-two such roundings. So there is no table for which ``solve`` has nothing to say.
+(``matrix_game``), with each q(D) rounded to a 32nd of the tolerance. That always ends, and its bounds are
+within two such roundings. So there is no table for which ``solve`` has nothing to say.
 """
 
 import math
@@ -31,7 +31,7 @@ _WAYS: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A mixture of the records, and signed weights of all queries: in proportion, and never negative or NaN."""
+    """A mixture of the records, and signed weights of all queries; what they sum to is left open."""
 
     weights: Array
     plays: Array
@@ -55,8 +55,8 @@ def solve(problem: Problem, queries: NDArray[np.int64], *, spread: Array, tolera
 def _spread(mixture: Array, column_of: NDArray[np.int64], spread: Array) -> Array:
     held = np.bincount(column_of, spread, mixture.size)
     even = np.bincount(column_of, minlength=mixture.size)
-    # Where a column holds no weight at all, its records share evenly.
-    is_held = held > 0
+    # Where a column holds next to nothing, its records share evenly.
+    is_held = held > 1e-200
     factors = mixture / np.where(is_held, held, even)
     return factors[column_of] * np.where(is_held[column_of], spread, 1.0)
 
@@ -145,11 +145,12 @@ class _Program:
         return float(upper - np.maximum(lower, 0.0))
 
     def solve_exactly(self, tolerance: float) -> tuple[Array, Array]:
-        """The same as a game in whole numbers: who mixes columns pays ±(q(D) − φ_q(x)) to who chooses q and ±."""
+        """The same as a game in whole numbers: a mixture of columns pays ±(q(D) − φ_q(x)) for q and ±."""
         bits = max(0, math.ceil(-math.log2(tolerance))) + 4
         shares = np.array([round(share * 2**bits) for share in self.target.tolist()], dtype=object)
         misses = shares[:, None] - self.counted.toarray().astype(np.int64).astype(object) * 2**bits
         mixture, plays = solve_game(np.concatenate([misses, -misses]))
-        of_both, queries = max(plays), self.target.size
-        duals = [(plus - minus) / of_both for plus, minus in zip(plays[:queries], plays[queries:], strict=True)]
-        return np.array([weight / max(mixture) for weight in mixture]), np.array(duals)
+        # Whole numbers of any length; their quotients are doubles, rounded once.
+        of_columns, of_rows, queries = max(mixture), max(plays), self.target.size
+        duals = [(plays[i] - plays[queries + i]) / of_rows for i in range(queries)]
+        return np.array([weight / of_columns for weight in mixture]), np.array(duals)

@@ -15,10 +15,18 @@ from sidelight import _check
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import SettingError
+from sidelight.errors import DataError, SettingError
 from sidelight.estimate.support import Support
-from sidelight.evaluation.best_mixture import BestMixture, bracketed, exact, shares_of, tolerance_for
-from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurator
+from sidelight.evaluation.best_mixture import (
+    BestMixture,
+    bracketed,
+    exact,
+    marginals_of,
+    shares_of,
+    tolerance_for,
+)
+from sidelight.evaluation.mixture_bounds import check_size
+from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurator, check_unit, spending
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.noise import NoiseSource
@@ -69,9 +77,9 @@ def best_mixture_error(
             ledger=ledger, noise=noise,
         )  # fmt: skip
         return found[0].mixture
-    table = _read(private, known)
+    support = _support(other, asked)
+    table = _private(private, known, other.domain)
     marginals, shares = shares_of(table, asked)
-    support = Support.of_table(other, total=1.0)
     if method == "bracketed":
         return bracketed(support, marginals, shares)
     return exact(support, marginals, shares, tolerance=tolerance_for(table.records))
@@ -112,31 +120,34 @@ def screen(
     known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     book = _ledger(ledger, epsilon, unit, known)
     who = book.promise.unit
+    check_unit(who)
     tables = {name: _read(public, known) for name, public in publics.items()}
-    supports_domain = next(iter(tables.values())).domain
-    asked = Workload.of(workload, supports_domain)
-    for name, table in tables.items():
-        if table.domain != supports_domain:
+    domain = next(iter(tables.values())).domain
+    asked = Workload.of(workload, domain)
+    for name, public in tables.items():
+        if public.domain != domain:
             raise SettingError(f"public table {name!r} has other attributes than the first one.")
-        Support.of_table(table, total=1.0)  # refuses an empty one before anything is charged
+    supports = {name: _support(public, asked) for name, public in tables.items()}
     allotment = Budget(epsilon=epsilon, delta=0.0).pure()
+    each = allotment / len(supports)
     book.require(allotment)
-    table = _read(private, known)
-    run = book.begin(allotment, label=f"screening {len(tables)} public tables")
+
+    # PRIVACY: n is public, or check_unit has refused. What can be refused is refused before it is charged.
+    table = _private(private, known, domain)
+    n = table.records
+    for name in supports:
+        spending(each, name=name, unit=who, n=n)
+    later = Budget(epsilon=for_epsilon, delta=1 / max(n, 2) ** 2 if for_delta is None else for_delta)
+    without, sampling = error_without_public(domain, asked, n, who, later), sampling_error(domain, asked, n)
+
+    run = book.begin(allotment, label=f"screening {len(supports)} public tables")
     try:
         curator = ScreeningCurator(table, allotment=allotment, unit=who, ledger=book, run=run, noise=noise)
-        each = allotment / len(tables)
         found = {
-            name: curator.best_mixture(public, asked, each, name=name) for name, public in tables.items()
+            name: curator.best_mixture(support, asked, each, name=name) for name, support in supports.items()
         }
     finally:
         book.close(run)
-    n = table.records  # public: the curator refuses other units
-    later = Budget(epsilon=for_epsilon, delta=1 / max(n, 2) ** 2 if for_delta is None else for_delta)
-    without, sampling = (
-        error_without_public(supports_domain, asked, n, who, later),
-        sampling_error(supports_domain, asked, n),
-    )
     ranked = sorted(found, key=lambda name: found[name].error)
     return [_judge(name, found[name], without, sampling, later) for name in ranked]
 
@@ -191,6 +202,24 @@ def _read(table: Any, schema: Schema | None) -> Table:
     if schema is None:
         raise SettingError("schema must be given, unless the tables are already tables of codes.")
     return Table.read(table, schema)
+
+
+def _support(public: Table, workload: Workload) -> Support:
+    """What the public table can mix; refused where it is empty, too large, or asked for no marginals."""
+    support = Support.of_table(public, total=1.0)
+    check_size(support.domain, marginals_of(workload), len(support.records))
+    return support
+
+
+def _private(private: Any, schema: Schema | None, domain: Domain) -> Table:
+    """The private table, of the public tables' attributes and not empty."""
+    table = _read(private, schema)
+    if table.domain != domain:
+        raise SettingError("the private table has other attributes than the public ones.")
+    # PRIVACY: n is public, or nothing that is computed from this table may be published.
+    if table.records == 0:
+        raise DataError("the private table holds no records.")
+    return table
 
 
 def _ledger(

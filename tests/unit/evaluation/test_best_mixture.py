@@ -221,15 +221,64 @@ def test_screening_shares_its_epsilon_among_the_tables():
     assert [float(event.cost) for event in ledger.events()] == [0.25, 0.25]
 
 
-def test_an_empty_candidate_is_refused_before_anything_is_charged():
-    private = random_table(np.random.default_rng(12), CUBE, 30)
+EMPTY = Table.of_codes(CUBE, np.zeros((0, 3), dtype=np.int64))
+OTHER = Table.of_codes(Domain.of({"a": 3, "b": 2, "c": 3}), np.zeros((4, 3), dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"publics": {"none": EMPTY}}, DataError, "no records"),
+        ({"publics": {}}, SettingError, "nothing to screen"),
+        ({"publics": {"other": OTHER}}, SettingError, "other attributes"),
+        ({"private": EMPTY}, DataError, "no records"),
+        ({"private": OTHER}, SettingError, "other attributes"),
+        ({"workload": [Cell(("a",), (0,))]}, WorkloadError, "whole marginals"),
+        ({"workload": [("a",), Cell(("b",), (0,))]}, WorkloadError, "whole marginals"),
+        ({"workload": [()]}, WorkloadError, "one attribute or more"),
+        ({"workload": [("d",)]}, WorkloadError, "d"),
+        ({"epsilon": 1e-12}, SettingError, "spend more"),
+        ({"for_delta": 0.0}, SettingError, "delta"),
+        ({"for_delta": 1.5}, SettingError, "delta"),
+        ({"for_epsilon": 1e-300, "for_delta": 1e-300}, SettingError, "too little"),
+        ({"for_epsilon": float("nan")}, SettingError, "for_epsilon"),
+    ],
+)
+def test_what_public_facts_forbid_is_refused_before_anything_is_charged(settings, error, words):
+    rng = np.random.default_rng(12)
+    private, public = random_table(rng, CUBE, 30), random_table(rng, CUBE, 5)
     ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("replace"), "toy"))
-    empty = Table.of_codes(CUBE, np.zeros((0, 3), dtype=np.int64))
+    asked = {"private": private, "publics": {"some": public}, "epsilon": 0.5, "workload": "1-way", **settings}
 
+    with pytest.raises(error, match=words):
+        screen(**asked, ledger=ledger)
+
+    assert not ledger.runs()
+
+
+def test_a_ledger_under_which_n_is_private_is_refused_before_anything_is_charged():
+    private = random_table(np.random.default_rng(13), CUBE, 30)
+    ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("add-or-remove"), "toy"))
+
+    with pytest.raises(SettingError, match="n is private"):
+        screen(private, {"some": private}, epsilon=0.5, workload="1-way", ledger=ledger)
+
+    assert not ledger.runs()
+
+
+def test_nobody_changes_more_than_all_records():
+    private = random_table(np.random.default_rng(14), CUBE, 20)
+    ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("replace", records=50), "toy"))
+
+    screen(private, {"some": private}, epsilon=0.5, workload="1-way", ledger=ledger)
+
+    (event,) = ledger.events()
+    assert event.l1 == 64 * (20 + Fraction(1, 10)) + 1
+
+
+def test_an_exact_value_of_no_records_is_refused():
     with pytest.raises(DataError, match="no records"):
-        screen(private, {"none": empty}, epsilon=0.5, workload="1-way", ledger=ledger)
-
-    assert ledger.left == 1
+        best_mixture_error(EMPTY, random_table(np.random.default_rng(15), CUBE, 5), workload="1-way")
 
 
 def test_what_a_budget_achieves_alone_shrinks_with_n():
