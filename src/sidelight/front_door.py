@@ -1,6 +1,7 @@
 """The front door: from a private table to a release in one call."""
 
 import platform
+from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -8,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from sidelight.curator import Curator
+from sidelight.data.fingerprint import marks_of
 from sidelight.data.same import warn_if_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.estimate.disagreement import disagreements
 from sidelight.journal import Journal
 from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.prior_folder import marks_of_public
 from sidelight.mechanisms.release import Release
 from sidelight.plan import Plan
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.convert import epsilon_of
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, new_run
+from sidelight.privacy.marks import Marks
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
@@ -100,8 +104,14 @@ def run(
         # PRIVACY: n is public under replacement.
         plan.check_total(table.records)
         plan.warn_about(table.records)
+    if not isinstance(ledger, MemoryLedger):  # which no other table will ever see
+        ledger.for_table(marks_of(table, private, ledger.key))
     label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
-    journal = None if folder is None else _journal(folder, ledger, identity)
+
+    def tables(key: str) -> dict[str, Marks]:
+        return {"private": marks_of(table, private, key)} | marks_of_public(plan.public, key)
+
+    journal = None if folder is None else _journal(folder, ledger, identity, tables)
     number = new_run() if journal is None else journal.run
     try:
         if not ledger.knows(number):
@@ -147,9 +157,11 @@ def _identity(plan: Plan) -> dict[str, Any]:
     return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
-def _journal(folder: Path, ledger: Ledger, identity: dict[str, Any]) -> Journal:
+def _journal(
+    folder: Path, ledger: Ledger, identity: dict[str, Any], tables: Callable[[str], dict[str, Marks]]
+) -> Journal:
     """The run's journal; a new run is named there before it begins, so that no crash can lose it."""
-    journal = Journal.open(folder, run=new_run(), settings=identity)
+    journal = Journal.open(folder, run=new_run(), settings=identity, tables=tables)
     if not journal.outputs and ledger.knows(journal.run) and _came_to_nothing(ledger, journal.run):
         journal.restart(new_run(), identity)
     return journal

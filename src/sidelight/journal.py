@@ -3,7 +3,8 @@
 A checkpoint folder holds ``journal.jsonl``: a first line that names the run and fingerprints
 its settings, then one line per event with the noisy output and the ticket under which the ledger
 knows of its draw. All of it is released output; until the release is published, it is its owner's
-alone to read.
+alone to read. The first line also holds marks of the private and the public tables (``privacy/marks.py``),
+and ``key`` their key, so that no other table is taken for the run's own.
 
 The first line is on disk before the run begins in its ledger, so no process can die in between
 and leave an allotment set aside that nobody knows to take up.
@@ -18,7 +19,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -28,8 +31,15 @@ from numpy.typing import NDArray
 
 from sidelight.errors import CheckpointError, SidelightError
 from sidelight.privacy.event import Event
+from sidelight.privacy.marks import Marks, new_key, same_table
 
 FORMAT = 2
+
+FILES = ("journal.jsonl", "key")
+"""What a checkpoint folder holds."""
+
+Tables = Mapping[str, Marks]
+"""The marks of a run's tables, by what they are to it: private, public, public 2, …"""
 
 
 def fingerprint(settings: Any) -> str:
@@ -55,6 +65,7 @@ class Journal:
     run: str
     outputs: list[Kept] = field(default_factory=list)
     """Those that it held when it was opened: a run that goes on beyond them needs no later ones again."""
+    _tables: Tables = field(default_factory=dict)
     _file: IO[bytes] | None = None
 
     @classmethod
@@ -87,8 +98,13 @@ class Journal:
         return run if isinstance(run, str) else None
 
     @classmethod
-    def open(cls, folder: Path, *, run: str, settings: Any) -> "Journal":
-        """Start the journal of ``run``, or take up the run that the folder holds where it ended."""
+    def open(
+        cls, folder: Path, *, run: str, settings: Any, tables: Callable[[str], Tables] | None = None
+    ) -> "Journal":
+        """Start the journal of ``run``, or take up the run that the folder holds where it ended.
+
+        ``tables`` gives the marks of the run's tables under a key: a run with others is refused.
+        """
         path = folder / "journal.jsonl"
         journal = cls(run)
         try:
@@ -109,6 +125,8 @@ class Journal:
         if keep < len(content):
             file.truncate(keep)
         try:
+            if tables is not None:
+                journal._tables = tables(_key(folder))
             journal._take_up(content[:keep].splitlines(keepends=True), path, settings)
         except BaseException:
             journal.close()
@@ -121,6 +139,7 @@ class Journal:
             _sync_folder(path.parent)
             return
         self.run = _run_of(lines[0], path, settings)
+        self._require_same_tables(_parse(lines[0], path), path)
         for line in lines[1:]:
             entry = _parse(line, path)
             try:
@@ -132,6 +151,18 @@ class Journal:
             self.outputs.append(kept)
         if len({kept.ticket for kept in self.outputs}) < len(self.outputs):
             raise _edited(path)
+
+    def _require_same_tables(self, header: dict[str, Any], path: Path) -> None:
+        kept = header.get("tables", {})
+        if not isinstance(kept, dict) or not all(isinstance(marks, dict) for marks in kept.values()):
+            raise _edited(path)
+        for name in self._tables.keys() | kept.keys():
+            ours, theirs = self._tables.get(name, {}), kept.get(name, {})
+            if (name in self._tables) != (name in kept) or same_table(ours, theirs) is False:
+                raise CheckpointError(
+                    f"{path.parent} holds the checkpoint of a run on another {name} table, or that table has "
+                    "changed since. Repeat that run's own command to resume it, or name a new folder."
+                )
 
     def append(self, event: Event, output: NDArray[np.int64], ticket: str) -> None:
         """Keep one output that was drawn; returns once it is on disk."""
@@ -160,13 +191,33 @@ class Journal:
         self.discard()
         self.run = run
         self.outputs.clear()
-        self._write({"format": FORMAT, "run": run, "fingerprint": fingerprint(settings)})
+        header = {"format": FORMAT, "run": run, "fingerprint": fingerprint(settings), "tables": self._tables}
+        self._write(header)
 
     def _write(self, entry: dict[str, Any]) -> None:
         assert self._file is not None
         self._file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def _key(folder: Path) -> str:
+    """The key of the folder's marks, which is made with the folder."""
+    path = folder / "key"
+    try:
+        with os.fdopen(_own(path), "a+", encoding="ascii") as file:
+            file.seek(0)
+            key = file.read().strip()
+            if not key:
+                key = new_key()
+                file.write(key)
+                file.flush()
+                os.fsync(file.fileno())
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} cannot be read; name a new folder.") from error
+    if not re.fullmatch("[0-9a-f]{64}", key):
+        raise CheckpointError(f"{path} was edited. Put back what the run wrote, or name a new folder.")
+    return key
 
 
 def _pack(output: NDArray[np.int64]) -> str:

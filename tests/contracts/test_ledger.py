@@ -282,3 +282,56 @@ def test_every_line_moves_the_head_and_an_old_head_is_still_known(ledger):
         ledger.verify(head=head)
     with pytest.raises(LedgerError, match="which it once held"):
         ledger.verify(head="0" * 64)
+
+
+def test_a_ledger_keeps_to_the_table_of_its_first_run(ledger):
+    ledger.for_table({"file": "aa", "records x": "11"})
+    ledger.close(ledger.begin(BUDGET.rho() / 4, label="first"))
+    before = ledger.spent, ledger.head
+
+    ledger.for_table({"file": "bb"})
+    with pytest.raises(LedgerError, match=r"another table.*ledger rebind.*Nothing was charged"):
+        ledger.begin(BUDGET.rho() / 4, label="of somebody else")
+
+    assert (ledger.spent, ledger.head) == before
+    ledger.for_table({"file": "bb", "records x": "11"})  # the same records in another file
+    ledger.begin(BUDGET.rho() / 4, label="second")
+    ledger.verify()
+
+
+def test_a_refused_run_leaves_no_mark_of_its_table(ledger):
+    ledger.for_table({"file": "aa"})
+    with pytest.raises(BudgetExhausted):
+        ledger.begin(BUDGET.rho() * 2, label="too much")
+
+    ledger.for_table({"file": "bb"})
+    ledger.begin(BUDGET.rho(), label="its own")
+
+
+def test_a_table_that_was_corrected_is_the_ledgers_own_once_somebody_says_so(ledger):
+    ledger.for_table({"file": "aa"})
+    run = ledger.begin(BUDGET.rho() / 4, label="first")
+    ledger.append(gaussian(BUDGET.rho() / 4), run=run)
+    ledger.close(run)
+    spent = ledger.spent
+
+    ledger.rebind({"file": "bb"})
+
+    assert ledger.spent == spent
+    ledger.for_table({"file": "bb"})
+    ledger.begin(BUDGET.rho() / 4, label="second")
+    ledger.for_table({"file": "aa"})
+    with pytest.raises(LedgerError, match="another table"):
+        ledger.begin(BUDGET.rho() / 4, label="the old one")
+    ledger.verify()
+
+
+def test_the_key_of_marks_stays_and_stands_in_no_line(ledger):
+    key = ledger.key
+    ledger.for_table({"file": "aa"})
+    ledger.begin(BUDGET.rho() / 4, label="first")
+
+    assert ledger.key == key
+    assert len(bytes.fromhex(key)) == 32
+    with ledger._transaction(to_write=False) as pages:
+        assert not any(key in line.text for line in pages.lines())

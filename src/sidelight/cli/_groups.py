@@ -124,6 +124,18 @@ def parse_bias(text: str | None) -> Any:
         raise SettingError(f"--bias must be a number or 'measure'; got {text!r}.") from None
 
 
+def ledger_of(ledger: str | None, table: Path) -> Any:
+    """The ledger, which refuses a table that is not its own; None where there is none."""
+    if ledger is None:
+        return None
+    from sidelight.data.fingerprint import marks_of_source
+    from sidelight.privacy.sql_ledger import open_ledger
+
+    book = open_ledger(ledger)
+    book.for_table(marks_of_source(table, book.key))
+    return book
+
+
 def remark_on(ledger: str | None, groups: list[Group]) -> None:
     """Say so where spending is kept nowhere."""
     if ledger is None and any(not group.is_public for group in groups):

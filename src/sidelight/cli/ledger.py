@@ -1,5 +1,6 @@
 """``sidelight ledger``: make a promise once, see what was spent, verify that nothing was changed."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -113,6 +114,42 @@ def close(
         tell_json({"closed": run, "left": float(ledger.left)})
     else:
         talk(f"closed {run}; it can no longer be resumed.")
+
+
+@app.command(epilog="Example: sidelight ledger rebind people.ledger people.csv --schema people.toml")
+def rebind(
+    where: Where,
+    table: Annotated[str, typer.Argument(help="The ledger's own table, as it is now.")],
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="Also know the table's records under this schema (TOML).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell a ledger that its table was corrected or continued. Nothing of the budget comes back.
+
+    A ledger keeps the spending of one table, and refuses another. It knows its own by a keyed digest, so
+    that a table with one changed record is another one until you say that it is not. Say so only if it is
+    about the same people.
+    """
+    from sidelight.data.fingerprint import marks_of, marks_of_source
+    from sidelight.data.schema import Schema
+    from sidelight.data.table import Table
+    from sidelight.errors import DataError
+    from sidelight.privacy.sql_ledger import open_ledger
+    from sidelight.sources import source_name
+
+    ledger = open_ledger(where)
+    if schema is None:
+        marks = marks_of_source(table, ledger.key)
+    else:
+        marks = marks_of(Table.read(table, Schema.read(schema)), table, ledger.key)
+    if not marks:
+        raise DataError(f"there is no file {source_name(table)!r}.")
+    ledger.rebind(marks)
+    if as_json:
+        tell_json({"ledger": source_name(where), "table": source_name(table), "head": ledger.head})
+    else:
+        talk(f"{source_name(where)} now keeps the spending of {source_name(table)} as it is.")
 
 
 def _small(value: Any) -> Any:

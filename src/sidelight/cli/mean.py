@@ -21,6 +21,7 @@ from sidelight.cli._groups import (
     TableFile,
     UnitName,
     Value,
+    ledger_of,
     parse_bias,
     parse_missing,
     read_groups,
@@ -74,7 +75,7 @@ def mean(
         "unit": unit,
         "accounting": accounting,
         "delta": delta,
-        "ledger": ledger,
+        "ledger": ledger_of(ledger, table),
     }
     if variance is not None:
         common["variance"] = _number_or_word(variance)

@@ -21,6 +21,7 @@ from sidelight.cli._groups import (
     TableFile,
     UnitName,
     Value,
+    ledger_of,
     parse_bias,
     parse_missing,
     read_groups,
@@ -81,7 +82,7 @@ def quantile(
         unit=unit,
         accounting=accounting,
         delta=delta,
-        ledger=ledger,
+        ledger=ledger_of(ledger, table),
         alone=True,
     )
     show(answer, f"quantile {q:g} of {value}", svg=svg, as_json=as_json)

@@ -87,9 +87,14 @@ def _open_relation(relation: Any) -> DuckDBSource:
     return DuckDBSource(relation, kind="duckdb", names=relation.columns, is_large=True)
 
 
-def _open_files(text: str) -> DuckDBSource:
+def files_of(text: str) -> list[str]:
+    """The file of this name; where there is none, those that match it as a pattern, by name."""
     paths = [text] if os.path.isfile(text) else sorted(glob.glob(text, recursive=True))
-    paths = [path for path in paths if os.path.isfile(path)]
+    return [path for path in paths if os.path.isfile(path)]
+
+
+def _open_files(text: str) -> DuckDBSource:
+    paths = files_of(text)
     if not paths:
         what = "no file matches" if glob.has_magic(text) else "there is no file"
         raise DataError(f"{what} {source_name(text)!r}.")

@@ -111,6 +111,10 @@ class Table:
         """Whether one more pass over the records costs little."""
         return isinstance(self._engine, NumpyEngine)
 
+    def columns_in_memory(self) -> list[npt.NDArray[np.integer]] | None:
+        """The codes, one array an attribute, where they are in memory."""
+        return list(self._engine.columns) if isinstance(self._engine, NumpyEngine) else None
+
     def count(self, attrs: Attrs) -> Counts:
         """The marginal on ``attrs``, axes in the order asked; the total (0-d) if there are none."""
         return self._engine.count(tuple(attrs))

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from sidelight import _check
 from sidelight.data.domain import Domain
+from sidelight.data.fingerprint import marks_of
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -140,6 +141,8 @@ def screen(
     later = Budget(epsilon=for_epsilon, delta=1 / max(n, 2) ** 2 if for_delta is None else for_delta)
     without, sampling = error_without_public(domain, asked, n, who, later), sampling_error(domain, asked, n)
 
+    if not isinstance(book, MemoryLedger):
+        book.for_table(marks_of(table, private, book.key))
     run = book.begin(allotment, label=f"screening {len(supports)} public tables")
     try:
         curator = ScreeningCurator(table, allotment=allotment, unit=who, ledger=book, run=run, noise=noise)

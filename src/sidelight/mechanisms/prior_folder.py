@@ -11,16 +11,21 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sidelight._foreign import ForeignError
 from sidelight.data.domain import Domain
+from sidelight.data.fingerprint import digest, marks_of
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, SchemaError
 from sidelight.estimate.graphical import GraphicalModel
+from sidelight.estimate.model import Model
 from sidelight.estimate.public_model import Prior
 from sidelight.estimate.support import Support
 from sidelight.mechanisms.plain_folder import Columns, PlainFolder, reading, write_model
 from sidelight.mechanisms.release import Release
+from sidelight.privacy.marks import Marks
 
 _PRIOR = PlainFolder(
     noun="prior",
@@ -50,6 +55,29 @@ def read_public(source: Any, schema: Schema) -> Any:
     if isinstance(source, Prior | Release | Table) or hasattr(source, "count_many"):
         return source
     return Table.read(source, schema)
+
+
+def marks_of_public(public: Any, key: str) -> dict[str, Marks]:
+    """The marks of what ``read_public`` gave, one set for each public input."""
+    listed = public if isinstance(public, list | tuple) else [] if public is None else [public]
+    return {
+        f"public {place}" if len(listed) > 1 else "public": _marks(one, key)
+        for place, one in enumerate(listed, start=1)
+    }
+
+
+def _marks(public: Any, key: str) -> Marks:
+    if isinstance(public, Table) and public.is_in_memory:
+        return marks_of(public, None, key)
+    models: list[Model] = []
+    if isinstance(public, Prior):
+        models = [public.model, *public.others, *([] if public.grain is None else [public.grain])]
+    elif isinstance(public, Release):
+        models = [public.model]
+    arrays = [array for model in models for array in model.state().arrays.values()]
+    if not models:  # counted where it is, or weighted: its single attributes tell it apart well enough
+        arrays = [np.asarray(counts) for counts in public.count_many([(a,) for a in public.domain.attrs])]
+    return {"counts": digest((np.ascontiguousarray(array).tobytes() for array in arrays), key)}
 
 
 def save_prior(prior: Prior, schema: Schema, folder: Path) -> Path:

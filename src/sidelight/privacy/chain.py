@@ -1,6 +1,7 @@
 """The lines of a ledger: each holds the hash of the one before, and the sums after it.
 
     promise   the first line: ε, δ, unit and name
+    table     marks of the table that all of this is about, before its first spending or when it changed
     begin     a run sets its whole allotment aside
     event     a run pays for one event, at one place on its path, out of its allotment
     draw      a payment is taken up, once, just before its noise is drawn
@@ -42,7 +43,7 @@ draw lines: places are counted, and every such event is taken to be drawn.
 _UNREADABLE = (SidelightError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What reading a line raises whose text was made by something else."""
 
-Kind = Literal["promise", "begin", "event", "draw", "close"]
+Kind = Literal["promise", "table", "begin", "event", "draw", "close"]
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,14 @@ class Line:
         return cost_from_json(self.body["allotment"])
 
     @property
+    def marks(self) -> dict[str, str]:
+        """What a table line knows its table by; nothing in any other line."""
+        marks = self.body.get("marks", {})
+        if not isinstance(marks, dict) or not all(isinstance(mark, str) for mark in marks.values()):
+            raise LedgerError(f"line {self.number} holds marks that cannot be read.")
+        return marks
+
+    @property
     def promise(self) -> Promise:
         """What the first line promises."""
         version = self.body.get("format")
@@ -282,6 +291,10 @@ class Replay:
 
     def _follow(self, line: Line, budget: Budget) -> Sums:
         """Apply one line to the sums; gives those of its run."""
+        if line.kind == "table":
+            if line.run or not line.marks:
+                raise LedgerError("it marks no table.")
+            return Sums()
         if line.kind == "begin":
             if line.run in self._runs or not line.run:
                 raise LedgerError(f"run {line.run!r} begins twice.")

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Protocol, Self
 
 from sidelight.errors import LedgerError, SettingError
@@ -21,6 +22,7 @@ from sidelight.privacy.accountant import check_fits
 from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, cost_to_json
 from sidelight.privacy.chain import Line, Sums, is_apart, promise_line, replayed
 from sidelight.privacy.event import Event
+from sidelight.privacy.marks import Marks, new_key, same_table
 from sidelight.privacy.promise import Promise as Promise
 from sidelight.privacy.promise import cannot_draw_again, exhausted
 from sidelight.privacy.runs import Payment, RunSummary, payments_of, summary_of
@@ -62,6 +64,19 @@ class Ledger(Protocol):
     @property
     def head(self) -> str:
         """The hash of the last line. Kept in a release, it proves later that no line went missing."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """The key of this ledger's marks. PRIVACY: it is never published, nor shown."""
+        ...
+
+    def for_table(self, marks: Marks) -> None:
+        """Which table the next runs of this object are about: ``begin`` keeps its marks, or refuses it."""
+        ...
+
+    def rebind(self, marks: Marks) -> None:
+        """Take a table with these marks for the ledger's own from now on."""
         ...
 
     def require(self, allotment: Cost) -> None:
@@ -163,6 +178,10 @@ class Pages(Protocol):
         """Keep one more line."""
         ...
 
+    def key(self) -> str:
+        """The key of the marks, which is made when it is first asked for."""
+        ...
+
 
 class ChainedLedger(ABC):
     """A Ledger, whatever keeps its lines. Each change reads a handful of lines and adds one."""
@@ -172,6 +191,8 @@ class ChainedLedger(ABC):
     """Where it is kept, for messages."""
     _known: Line
     """A line that this process knows to be on disk."""
+    _marks: Marks = MappingProxyType({})
+    """Of the table that runs are about, where somebody said."""
 
     @abstractmethod
     def _transaction(self, *, to_write: bool) -> AbstractContextManager[Pages]:
@@ -186,6 +207,37 @@ class ChainedLedger(ABC):
             if last is None or known is None or known.hash != self._known.hash:
                 raise LedgerError(f"{self.where} lost lines that were there before; nothing was charged.")
             yield pages, last
+
+    @property
+    def key(self) -> str:
+        with self._writing() as (pages, _):
+            return pages.key()
+
+    def for_table(self, marks: Marks) -> None:
+        self._marks = dict(marks)
+
+    def rebind(self, marks: Marks) -> None:
+        with self._writing() as (pages, last):
+            line = Line.after(last, "table", {"marks": dict(marks)}, total=last.total, of_run=Sums())
+            pages.add(line)
+        self._known = line
+
+    def _bound(self, pages: Pages, last: Line) -> Line:
+        """The last line once the ledger knows its table; another table is refused."""
+        about = pages.last("")
+        known = {} if about is None else about.marks
+        if same_table(self._marks, known) is False:
+            raise LedgerError(
+                f"{self.where} keeps the spending of another table, or this one has changed since. The "
+                "budget of one table must not pay for another: open a ledger for this one. If it is the same "
+                "table, corrected or continued, say so with `sidelight ledger rebind`. Nothing was charged."
+            )
+        told = known | dict(self._marks)
+        if told == known:
+            return last
+        line = Line.after(last, "table", {"marks": told}, total=last.total, of_run=Sums())
+        pages.add(line)
+        return line
 
     def require(self, allotment: Cost) -> None:
         self._with_aside(self._last().total, allotment)
@@ -218,6 +270,7 @@ class ChainedLedger(ABC):
             if not run or pages.first(run) is not None:
                 raise LedgerError(f"run {run!r} of {self.where} has begun already; nothing was set aside.")
             total = self._with_aside(last.total, allotment)
+            last = self._bound(pages, last)
             facts = {"label": label, "allotment": cost_to_json(allotment)}
             line = Line.after(last, "begin", facts, total=total, run=run, of_run=Sums(open_runs=1))
             pages.add(line)
@@ -423,6 +476,7 @@ class MemoryLedger(ChainedLedger):
 class _MemoryPages:
     def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
+        self._key = new_key()
         self._of_run: dict[str, list[Line]] = {"": list(lines)}
 
     def first(self, run: str) -> Line | None:
@@ -437,6 +491,9 @@ class _MemoryPages:
     def lines(self, run: str | None = None, *, after: int = 0) -> Iterator[Line]:
         lines = self._lines if run is None else self._of_run.get(run, [])
         return iter(lines[bisect_right(lines, after, key=lambda line: line.number) :])
+
+    def key(self) -> str:
+        return self._key
 
     def add(self, line: Line) -> None:
         self._lines.append(line)

@@ -24,6 +24,7 @@ from sidelight._extras import need
 from sidelight.errors import LedgerError
 from sidelight.privacy.chain import Line, promise_line, replayed
 from sidelight.privacy.ledger import ChainedLedger, Ledger, Pages
+from sidelight.privacy.marks import new_key
 from sidelight.privacy.promise import Promise
 from sidelight.sources import failure, is_postgres, scheme_of, source_name, split_address
 
@@ -66,6 +67,7 @@ class SqlLedger(ChainedLedger):
                 if _tables(connection) & {table.name}:
                     raise LedgerError(f"{place.name} exists already; open it, or choose another name.")
                 table.create(connection)
+                _keys(table).create(connection)
                 for statement in _guards(engine.dialect.name, table.name):
                     connection.exec_driver_sql(statement)
                 _SqlPages(connection, table).add(line)
@@ -129,6 +131,15 @@ class _SqlPages:
     def add(self, line: Line) -> None:
         stored = {"line": line.number, "run": line.run, "text": line.text, "hash": line.hash}
         self._connection.execute(self._table.insert(), stored)
+
+    def key(self) -> str:
+        keys = _keys(self._table)
+        keys.create(self._connection, checkfirst=True)  # older ledgers have none yet
+        found = self._connection.execute(keys.select()).first()
+        if found is None:
+            self._connection.execute(keys.insert(), {"key": (made := new_key())})
+            return made
+        return str(found.key)
 
     def _one(self, statement: Any) -> Line | None:
         found = self._connection.execute(statement).first()
@@ -239,6 +250,13 @@ class _Place:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if to_write else "BEGIN")
 
         return engine, table
+
+
+def _keys(lines: "Table") -> "Table":
+    """The table of the marks' key, beside the ledger's lines: not all who may read those may read this."""
+    from sqlalchemy import Column, MetaData, Table, Text
+
+    return Table(f"{lines.name}_key", MetaData(), Column("key", Text, nullable=False))
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def test_codes_that_fit_are_not_copied():
 
     table = Table.of_codes(DOMAIN, codes)
 
-    assert all(np.shares_memory(column, codes) for column in table._engine._columns)
+    assert all(np.shares_memory(column, codes) for column in table._engine.columns)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ class NumpyEngine:
     def __init__(self, domain: Domain, columns: Sequence[npt.NDArray[np.integer]], *, records: int) -> None:
         self.domain = domain
         self.records = records
-        self._columns = list(columns)
+        self.columns = list(columns)
 
     def count(self, attrs: Attrs) -> Counts:
         return self.count_many([attrs])[0]
@@ -40,16 +40,16 @@ class NumpyEngine:
         dtype = smallest_dtype(max(self.domain.shape, default=1))
         codes = np.empty((self.records, len(self.domain)), dtype=dtype, order="F")
         for place in range(len(self.domain)):
-            codes[:, place] = self._columns[place]
+            codes[:, place] = self.columns[place]
         return codes
 
     def distinct(self) -> tuple[Codes, Counts]:
-        return distinct_records(self.domain.shape, self._columns, records=self.records)
+        return distinct_records(self.domain.shape, self.columns, records=self.records)
 
     def _column(self, place: int) -> npt.NDArray[np.integer]:
-        column = self._columns[place]
+        column = self.columns[place]
         if not column.flags.c_contiguous:
             # A column of a records-by-attributes array is copied once, when it is first counted.
             size = self.domain.shape[place]
-            self._columns[place] = column = column.astype(smallest_dtype(size))
+            self.columns[place] = column = column.astype(smallest_dtype(size))
         return column
