@@ -64,9 +64,11 @@ def draft(public_table: Any, *, bins: int = 32) -> Schema:
     columns: list[Column] = []
     left_out = []
     for place, (name, kind) in enumerate(zip(source.names, source.types, strict=True)):
-        if kind is None:
+        if kind in (None, "date", "timestamp", "bytes"):
             left_out.append(name)
         else:
+            kind = "real" if kind == "decimal" else kind
+            assert kind is not None  # for mypy
             columns.append(_column(source, place, name, kind, bins))
     if not columns:
         raise SchemaError(f"{describe(public_table)} has no column of text, numbers or booleans.")

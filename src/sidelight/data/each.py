@@ -3,7 +3,7 @@
 PRIVACY: nothing here gives a column a type. What a value means is for ``value`` to say, of one at a time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,20 @@ class Each:
             self._numbers = plain
         else:
             self._found = plain
+
+    @classmethod
+    def joined(cls, parts: Sequence["Each"]) -> "Each":
+        """The records of several columns, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        whole = cls([])
+        values: list[Any] = []
+        places: list[Places] = []
+        for part in parts:
+            places.append(part._distinct[1] + len(values))
+            values += part.values
+        whole._found = values, np.concatenate(places)
+        return whole
 
     def __len__(self) -> int:
         return len(self._numbers) if self._numbers is not None else len(self._distinct[1])

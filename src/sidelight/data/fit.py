@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sidelight.data.column import CategoricalColumn, Column, NumericColumn
-from sidelight.data.engines.base import ValueKind
 from sidelight.data.engines.sql import SqlSource, survey
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
-
-_KINDS = {"text": "text", "integer": "whole numbers", "real": "real numbers", "boolean": "true and false"}
 
 
 @dataclass(frozen=True)
@@ -22,7 +19,7 @@ class Misfit:
     """One thing that does not fit."""
 
     column: str | None
-    what: Literal["absent", "extra", "twice", "type", "missing", "outside", "empty"]
+    what: Literal["absent", "extra", "twice", "missing", "outside", "empty"]
     message: str
 
     @property
@@ -47,7 +44,10 @@ def check(source: Any, schema: Schema) -> list[Misfit]:
 
 
 def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
-    """What the names and types of the columns already say."""
+    """What the names of the columns already say.
+
+    Their types say nothing: one record may have changed one, and what fits is for each value to say.
+    """
     names = source.names
     misfits = []
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -57,8 +57,6 @@ def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
         if column.name not in names:
             message = f"column {column.name!r} is in the schema but not in the table."
             misfits.append(Misfit(column.name, "absent", message))
-        else:
-            misfits += _misfit_of_type(column, source.types[names.index(column.name)])
     declared = {column.name for column in schema.columns}
     for name in dict.fromkeys((*names, *source.extra)):
         if name not in declared:
@@ -107,19 +105,3 @@ def _outside_message(column: Column) -> str:
         f"column {column.name!r} has values outside {what} that its schema declares; "
         f"correct the schema, or declare outside = {places}."
     )
-
-
-def _misfit_of_type(column: Column, kind: ValueKind | None) -> list[Misfit]:
-    if kind is None:
-        message = (
-            f"column {column.name!r} holds neither text, numbers nor true and false; "
-            "convert it (a date, for example, to a year) first."
-        )
-    elif kind == "real" and column.value_kind == "text":
-        message = (
-            f"column {column.name!r} holds {_KINDS[kind]}, but its labels are text; "
-            "declare the labels as numbers, or convert the column to text."
-        )
-    else:
-        return []
-    return [Misfit(column.name, "type", message)]

@@ -116,7 +116,10 @@ def _open_parquet(paths: Sequence[str]) -> DuckDBSource:
     names = _same_names([tuple(m.schema.to_arrow_schema().names) for m in metadata], paths)
     values = sum(m.num_rows for m in metadata) * len(names)
     is_large = values > _LARGE_VALUES
-    return _view("read_parquet", paths, _AS_IT_IS, kind="file.parquet", names=names, is_large=is_large)
+    about = {"kind": "file.parquet", "names": names, "is_large": is_large}
+    is_alike = all(m.schema.equals(metadata[0].schema) for m in metadata)
+    # PRIVACY: DuckDB would read all files in the first one's types, and one record can change a file's.
+    return _view("read_parquet", paths, _AS_IT_IS, apart=not is_alike, **about)
 
 
 def _open_csv(paths: Sequence[str]) -> DuckDBSource:
@@ -131,13 +134,22 @@ def _open_csv(paths: Sequence[str]) -> DuckDBSource:
     return _view("read_csv", paths, options, kind="file.csv", names=names, is_large=is_large)
 
 
-def _view(reader: str, paths: Sequence[str], options: str, **about: Any) -> DuckDBSource:
+def _view(
+    reader: str, paths: Sequence[str], options: str, *, apart: bool = False, **about: Any
+) -> DuckDBSource:
+    """All files as one view; with ``apart``, also each by itself, in its own types."""
     plain = PlainNames(paths)
     listed = ", ".join(literal(path) for path in plain.paths)
     connection = connect()
     with silent_errors():
         connection.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT * FROM {reader}([{listed}], {options})")
-        source = DuckDBSource(connection.table(VIEW), owner=connection, **about)
+        parts = []
+        for place, path in enumerate(plain.paths if apart else ()):
+            name = f"{VIEW}_{place}"
+            made = f"CREATE TEMP VIEW {name} AS SELECT * FROM {reader}([{literal(path)}], {options})"
+            connection.execute(made)
+            parts.append(connection.table(name).set_alias(name))
+        source = DuckDBSource(connection.table(VIEW), owner=connection, parts=parts, **about)
     plain.kept_by(source)
     return source
 

@@ -157,8 +157,8 @@ def _from_source(table: Any, names: Sequence[str]) -> dict[str, Each]:
     if not isinstance(source, DuckDBSource):
         raise DataError(f"{describe(table)} is in a database; this reads files and frames.")
     _check_names(names, source.names)
-    columns = source.columns([source.names.index(name) for name in names]).columns
-    return {name: Each(column) for name, column in zip(names, columns, strict=True)}
+    parts = source.columns([source.names.index(name) for name in names])
+    return {name: Each.joined([Each(part.column(i)) for part in parts]) for i, name in enumerate(names)}
 
 
 def _from_frame(table: Any, names: Sequence[str]) -> dict[str, Each]:

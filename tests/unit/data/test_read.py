@@ -122,12 +122,14 @@ def test_several_misfits_are_told_at_once():
     assert message.count("column") == 3
 
 
-def test_dates_and_real_numbers_for_text_labels_are_refused_by_type():
-    schema = Schema((CategoricalColumn("x", ("1", "2")),))
+def test_real_numbers_and_dates_have_a_text_and_lists_have_none():
+    schema = Schema((CategoricalColumn("x", ("1", "0.5", "1970-01-02"), missing=True),))
     date = pa.array([1], pa.date32())
 
-    assert "outside the labels" in refused(pa.table({"x": date}), schema)
-    assert "labels are text" in refused(pa.table({"x": [1.0]}), schema)
+    assert Table.read(pa.table({"x": date}), schema).codes().tolist() == [[2]]
+    assert Table.read(pa.table({"x": [1.0, 0.5, None]}), schema).codes().tolist() == [[0], [1], [3]]
+    assert "outside the labels" in refused(pa.table({"x": [1.5]}), schema)
+    assert "outside the labels" in refused(pa.table({"x": [[1]]}), schema)
 
 
 def test_a_damaged_or_ragged_file_is_refused_without_its_text(tmp_path):

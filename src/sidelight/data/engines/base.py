@@ -17,8 +17,8 @@ from sidelight.errors import TooLargeError
 Counts = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.unsignedinteger]
 
-ValueKind = Literal["text", "integer", "real", "boolean"]
-"""What a column's values are where they live; dates, lists and the like are none of these."""
+ValueKind = Literal["text", "integer", "real", "decimal", "boolean", "date", "timestamp", "bytes"]
+"""What a column's values are where they live; times with a zone, lists and the like are none of these."""
 
 _LARGEST_MARGINAL = 2**31
 

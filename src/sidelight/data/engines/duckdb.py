@@ -20,7 +20,7 @@ from sidelight.data.counting import MarginalCounter
 from sidelight.data.domain import Attrs
 from sidelight.data.engines.base import Codes, Counts, ValueKind, require_countable, smallest_dtype
 from sidelight.data.engines.own_folder import own_folder
-from sidelight.data.engines.sql import REFUSED_MISSING, REFUSED_OUTSIDE, Dialect, SqlEngine, encode_sql
+from sidelight.data.engines.sql import REFUSED_MISSING, REFUSED_OUTSIDE, Dialect, Part, SqlEngine, encode_sql
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 
@@ -45,6 +45,7 @@ class DuckDBSource:
         extra: Sequence[str] = (),
         is_large: bool = False,
         owner: Any = None,
+        parts: Sequence[Any] = (),
     ) -> None:
         self.kind = kind
         self.names = tuple(names)
@@ -52,8 +53,9 @@ class DuckDBSource:
         self.is_large = is_large
         """Whether its codes are better left where they are than brought into memory."""
         self._owner = owner
-        self.types = tuple(_kind_of(str(sql_type)) for sql_type in rows.types)
+        self.types = _kinds_of(rows)
         self._rows = rows
+        self.parts = tuple(Part(part.alias, _kinds_of(part)) for part in parts)
 
     def run(self, sql: str) -> Any:
         """The result of ``sql`` as a relation of its own."""
@@ -65,12 +67,13 @@ class DuckDBSource:
             table = _table(self.run(sql))
             return [column.to_numpy().astype(np.int64) for column in table.columns]
 
-    def columns(self, places: Sequence[int]) -> Any:
-        """The columns at these places as an Arrow table, in the order of the records."""
+    def columns(self, places: Sequence[int]) -> list[Any]:
+        """The columns at these places as Arrow tables, one a part, in the order of the records."""
         named = ", ".join(f"c{place}" for place in range(len(self.names)))
         asked = ", ".join(f"c{place} AS x{i}" for i, place in enumerate(places))
+        relations = [part.relation for part in self.parts] or [self.relation]
         with silent_errors():
-            return _table(self.run(f"SELECT {asked} FROM {VIEW} AS raw({named})"))
+            return [_table(self.run(f"SELECT {asked} FROM {one} AS raw({named})")) for one in relations]
 
     def stream(self, sql: str) -> Iterator[list[npt.NDArray[Any]]]:
         """The columns of the result, batch by batch."""
@@ -183,13 +186,23 @@ class DuckDBEngine(SqlEngine):
         return np.concatenate(batches)
 
 
+def _kinds_of(rows: Any) -> tuple[ValueKind | None, ...]:
+    return tuple(_kind_of(str(sql_type)) for sql_type in rows.types)
+
+
 def _kind_of(sql_type: str) -> ValueKind | None:
     if sql_type == "VARCHAR" or sql_type.startswith("ENUM"):
         return "text"
     if sql_type == "BOOLEAN":
         return "boolean"
-    if sql_type in ("FLOAT", "DOUBLE") or (sql_type.startswith("DECIMAL") and not sql_type.endswith("]")):
+    if sql_type in ("FLOAT", "DOUBLE"):
         return "real"
+    if sql_type.startswith("DECIMAL") and not sql_type.endswith("]"):
+        return "decimal"
+    if sql_type in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
+        return "timestamp"
+    if sql_type in ("DATE", "BLOB"):
+        return "date" if sql_type == "DATE" else "bytes"
     whole = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
     if sql_type in whole or sql_type in tuple(f"U{name}" for name in whole) or sql_type in ('"NULL"', "NULL"):
         return "integer"

@@ -6,6 +6,7 @@ protocol, which takes one only; the transaction is read-only; and functions and 
 PostgreSQL's own.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from sidelight._extras import need
 from sidelight.data.engines.base import ValueKind
-from sidelight.data.engines.sql import Dialect, SqlEngine
+from sidelight.data.engines.sql import Dialect, Part, SqlEngine
 from sidelight.errors import DataError
 from sidelight.sources import failure, source_name, split_address
 
@@ -28,6 +29,10 @@ _FIND = (
     "WHERE t.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s::pg_catalog.text)"
 )
 
+_LARGEST, _SMALLEST = "1.797693134862315807e308", "2.4703282292062327e-324"
+"""Beyond the one a decimal is infinite as a float64, and nearer to 0 than the other it is 0."""
+_MOST_DIGITS = 16_000
+
 # Names of pg_type.
 _TYPES: dict[str, ValueKind] = {
     "text": "text",
@@ -40,7 +45,10 @@ _TYPES: dict[str, ValueKind] = {
     "int8": "integer",
     "float4": "real",
     "float8": "real",
-    "numeric": "real",
+    "numeric": "decimal",
+    "date": "date",
+    "timestamp": "timestamp",
+    "bytea": "bytes",
 }
 
 
@@ -56,10 +64,46 @@ class PostgresDialect(Dialect):
         return f'(CAST({expression} AS TEXT) COLLATE pg_catalog."C")'
 
     def matches(self, expression: str, pattern: str) -> str:
-        return f"({expression} ~ {self.text(pattern)})"
+        # PRIVACY: a number of more digits than PostgreSQL can hold would stop it; here it is no number.
+        return f"(LENGTH({expression}) <= {_MOST_DIGITS} AND {expression} ~ {self.text(pattern)})"
 
     def parse(self, expression: str) -> str:
-        return f"CAST({expression} AS {self.double})"
+        # PRIVACY: PostgreSQL stops at a number beyond the range of float8, or so near 0 that it is 0. One
+        # record would decide whether the table is read at all, so its digits are looked at beforehand.
+        t = expression
+        power = f"split_part({t}, 'e', 2)"
+        digits = f"CAST(split_part({t}, 'e', 1) AS NUMERIC)"
+        is_long = f"LENGTH(LTRIM({power}, '+-0')) > 5"
+        exponent = (
+            f"(CASE WHEN {power} = '' THEN 0 WHEN {is_long} AND LEFT({power}, 1) = '-' THEN -99999 "
+            f"WHEN {is_long} THEN 99999 ELSE CAST({power} AS INTEGER) END)"
+        )
+        size = f"(LOG(ABS({digits})) + {exponent})"  # only evaluated where the digits are not all 0
+        infinite = f"CASE WHEN {digits} > 0 THEN {self.number(math.inf)} ELSE {self.number(-math.inf)} END"
+        return (
+            f"CASE WHEN LENGTH({t}) <= 200 AND LENGTH({power}) <= 2 THEN CAST({t} AS {self.double}) "
+            f"WHEN {digits} = 0 THEN {self.number(0)} WHEN {size} > 310 THEN {infinite} "
+            f"WHEN {size} < -330 THEN {self.number(0)} ELSE {self.decimal(f'CAST({t} AS NUMERIC)')} END"
+        )
+
+    def decimal(self, expression: str) -> str:
+        x = expression
+        return (
+            f"CASE WHEN {x} = 'NaN' THEN NULL WHEN {x} > {_LARGEST} THEN {self.number(math.inf)} "
+            f"WHEN {x} < -{_LARGEST} THEN {self.number(-math.inf)} "
+            f"WHEN ABS({x}) < {_SMALLEST} THEN {self.number(0)} ELSE CAST({x} AS {self.double}) END"
+        )
+
+    def moment(self, expression: str) -> str:
+        return expression
+
+    def moment_literal(self, label: str, kind: ValueKind) -> str:
+        if len(label.partition(".")[2]) > 6:
+            return "NULL"  # finer than a timestamp is here
+        return f"CAST({self.text(label)} AS {kind.upper()})"
+
+    def blob(self, text: str) -> str:
+        return f"decode('{text.encode().hex()}', 'hex')"
 
 
 class PostgresSource:
@@ -67,6 +111,7 @@ class PostgresSource:
 
     kind = "postgres"
     extra: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
     dialect: Dialect = PostgresDialect(double="DOUBLE PRECISION", varchar="TEXT")
 
     def __init__(self, url: str) -> None:
@@ -127,7 +172,8 @@ class PostgresSource:
 
     def _kind_of(self, type_code: int) -> ValueKind | None:
         found = self._psycopg.adapters.types.get(type_code)
-        return _TYPES.get(found.name) if found else None
+        # The driver finds the type of an array's items too.
+        return _TYPES.get(found.name) if found and found.oid == type_code else None
 
 
 def _quoted(name: str) -> str:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from sidelight._extras import need
 from sidelight.data.engines.base import ValueKind
-from sidelight.data.engines.sql import Dialect, SqlEngine
+from sidelight.data.engines.sql import Dialect, Part, SqlEngine
 from sidelight.errors import DataError
 
 _TYPES: dict[str, ValueKind] = {
@@ -21,6 +21,9 @@ _TYPES: dict[str, ValueKind] = {
     "int": "integer",
     "bigint": "integer",
     "void": "integer",
+    "date": "date",
+    "timestamp_ntz": "timestamp",  # a plain timestamp of Spark's is a point in time, with a zone
+    "binary": "bytes",
 }
 
 
@@ -32,7 +35,12 @@ class SparkDialect(Dialect):
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
     def matches(self, expression: str, pattern: str) -> str:
-        return f"({expression} RLIKE {self.text(pattern)})"
+        # To Java $ also stands before a last line break.
+        whole = pattern.replace("$", "\\z")
+        return f"({expression} RLIKE {self.text(whole)})"
+
+    def blob(self, text: str) -> str:
+        return f"X'{text.encode().hex()}'"
 
 
 class SparkSource:
@@ -40,6 +48,7 @@ class SparkSource:
 
     kind = "spark"
     extra: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
     dialect: Dialect = SparkDialect(varchar="STRING")
 
     def __init__(self, frame: Any) -> None:
@@ -80,5 +89,5 @@ SparkEngine = SqlEngine
 
 def _kind_of(spark_type: str) -> ValueKind | None:
     if spark_type.startswith(("decimal", "varchar", "char")):
-        return "real" if spark_type.startswith("decimal") else "text"
+        return "decimal" if spark_type.startswith("decimal") else "text"
     return _TYPES.get(spark_type)
