@@ -32,6 +32,8 @@ Q = TypeVar("Q", bound=Query)
 
 _CACHE_BYTES = 2**30
 """How much memory exact counts may take before they are counted anew each round."""
+_BYTES_PER_CELL = 4
+"""What a count takes at most, where n is private: enough for four thousand million records."""
 
 _METHODS: dict[str, tuple[Any, Any]] = {
     "exponential": (events.Exponential, exponential),
@@ -194,8 +196,9 @@ class Curator(Door):
         """Count in one pass, and keep, what selection will ask for; as much as memory allows."""
         missing = [attrs for attrs in dict.fromkeys(wanted) if attrs not in self._counts]
         # PRIVACY: by what they may take at most. What they do take tells how many cells are empty, and
-        # progress shows whether something is counted.
-        bytes_per_cell = smallest_dtype(self._table.records + 1).itemsize
+        # progress shows whether something is counted; so does n, where it is private.
+        is_public = self.unit.total_is_public
+        bytes_per_cell = smallest_dtype(self._table.records + 1).itemsize if is_public else _BYTES_PER_CELL
         held = bytes_per_cell * sum(map(self.domain.size, self._counts))
         affordable = []
         for attrs in missing:
@@ -205,4 +208,6 @@ class Curator(Door):
             affordable.append(attrs)
         if affordable:
             with self._progress.phase("count"):
-                self._counts |= count_compactly(self._table, affordable)
+                self._counts |= count_compactly(
+                    self._table, affordable, total_is_public=self.unit.total_is_public
+                )

@@ -11,7 +11,9 @@ So every draw has a payment of its own on disk before it is made, whatever happe
     a copied, cut or restored journal      what it lacks is paid for again, and drawn again
 """
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +33,17 @@ from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, Silent
 
 Exact = TypeVar("Exact")
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No warning leaves the block.
+
+    PRIVACY: what overflows or divides by 0 there depends on private data, and a warning would tell of it.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 class Door:
@@ -90,11 +103,13 @@ class Door:
         if place < len(self._journal.outputs):
             return self._replayed(event, place)
         payment = self._paid(event, place)
-        exact = look()
+        with _silence():
+            exact = look()
         with uninterrupted():
             ticket = self._ticket(payment, event, place)
             # PRIVACY: the ledger has this draw on disk now, and nobody can draw for its payment again.
-            output = draw(exact)
+            with _silence():
+                output = draw(exact)
             self._journal.append(event, output, ticket)
         return output
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sidelight.curator import Curator
 from sidelight.data.fingerprint import marks_of
-from sidelight.data.same import warn_if_same
+from sidelight.data.same import refuse_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.estimate.disagreement import disagreements
@@ -68,7 +68,7 @@ def release(
         progress: bars on standard error, where that is a terminal.
         settings: the mechanism's own fields, such as ``rounds=30``.
     """
-    warn_if_same(private, public)
+    refuse_same(private, public)
     bars = progress_of(progress)
     book = None if ledger is None else open_ledger(ledger)
     with bars.phase("plan"):

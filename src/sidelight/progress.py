@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
+from unicodedata import category
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -89,7 +90,7 @@ class Bars:
 
     def step(self, what: str, *, share: float) -> None:
         if self._open:
-            self._bars.update(self._open[-1], total=1.0, completed=share, what=_printable(what))
+            self._bars.update(self._open[-1], total=1.0, completed=share, what=one_line(what))
 
     def turn(self, name: str) -> None:
         if self._open:
@@ -98,7 +99,7 @@ class Bars:
             self._open[-1] = self._begin(name)
 
     def _begin(self, name: str) -> "TaskID":
-        return self._bars.add_task(_printable(name), total=None, what="")
+        return self._bars.add_task(one_line(name), total=None, what="")
 
     def _finish(self, task: "TaskID") -> None:
         self._bars.update(task, total=1.0, completed=1.0, what="done")
@@ -111,10 +112,25 @@ def progress_of(wanted: "bool | Progress") -> Progress:
     return Bars() if wanted and sys.stderr.isatty() else Silent()
 
 
-def _printable(text: str) -> str:
-    """Without the control characters that would move a terminal's cursor.
+def plain(text: str) -> str:
+    """Text without the control characters that would move a terminal's cursor; lines stay lines.
 
-    >>> _printable("age" + chr(27) + "[2J, sex")
+    >>> plain("age" + chr(27) + "[2J, sex")
     'age�[2J, sex'
     """
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
+    return "".join(letter if _is_plain(letter) else "�" for letter in text)
+
+
+def _is_plain(letter: str) -> bool:
+    """Whether a letter only shows itself: no command to a terminal, nothing that turns the line around."""
+    # Two joiners are letters' own business in several scripts, and so are spaces of other widths.
+    return letter in "\n\t\u200c\u200d" or letter.isprintable() or category(letter) == "Zs"
+
+
+def one_line(text: str) -> str:
+    """The same on one line: a label may not pretend to be the next row.
+
+    >>> one_line("age" + chr(10) + "sex")
+    'age�sex'
+    """
+    return plain(text).translate({ord(letter): "�" for letter in "\n\t"})

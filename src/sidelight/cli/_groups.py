@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sidelight.cli._shared import talk, tell, tell_json
+from sidelight.data.same import refuse_same
 from sidelight.data.value import text_of
 from sidelight.errors import DataError, SettingError
 from sidelight.statistics.answer import MixedAnswer
@@ -70,6 +71,7 @@ def read_groups(
         raise SettingError(
             "say who needs what in one way: --epsilon, --epsilon-column, or --group-column with --group."
         )
+    refuse_same(table, public)
     by = epsilon_column or group_column
     columns = read_columns(table, [value] if by is None else [value, by])
     # PRIVACY: who is in which group is public by declaration; even so, each record is read by itself.

@@ -1,6 +1,7 @@
 """What all commands share: results to stdout, talk to stderr, and options spelled once."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sidelight.errors import SettingError
+from sidelight.progress import one_line, plain
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
@@ -17,34 +19,39 @@ Settings = Annotated[
     typer.Option("--set", help="A setting of the mechanism, such as rounds=30. May be repeated."),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
+_CONTROL = re.compile("[\x7f-\x9f]")
 
 
 def talk(text: str) -> None:
     """Say something to the person; never part of the result."""
-    typer.echo(text, err=True)
+    typer.echo(plain(text), err=True)
 
 
 def tell(text: str) -> None:
     """Print a result."""
-    typer.echo(text)
+    typer.echo(plain(text))
 
 
 def tell_json(value: Any) -> None:
     """Print a result for a program."""
-    tell(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    # What JSON itself leaves as it is: commands to a terminal beyond the first 32 characters.
+    typer.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def tell_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     """Print a result as a table, as wide as it needs where nobody is watching."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    # Names and labels are other people's text, so none of it is markup.
+    table = Table(title=Text(one_line(title), style="table.title"), title_justify="left")
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], (int, float, type(None))) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left")
+        table.add_column(Text(one_line(column)), justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*(_shown(value) for value in row))
+        table.add_row(*(Text(_shown(value)) for value in row))
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
 
@@ -73,4 +80,4 @@ def one_or_all(given: list[str] | None) -> str | list[str] | None:
 def _shown(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+    return f"{value:,.1f}" if isinstance(value, float) else one_line(str(value))

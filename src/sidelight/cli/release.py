@@ -54,12 +54,12 @@ def release(
     Interrupted, or out of disk? Repeat the same command: it resumes, and pays nothing twice.
     """
     from sidelight import front_door
-    from sidelight.data.same import warn_if_same
+    from sidelight.data.same import refuse_same
     from sidelight.plan import Plan
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.progress import progress_of
 
-    warn_if_same(table, public)
+    refuse_same(table, public)
     book = open_ledger(ledger)
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,

@@ -18,6 +18,8 @@ from sidelight.data.table import Table
 
 _CELLS_AT_ONCE, _CELLS_PER_RECORD = 1 << 17, 2
 """Cells that are counted in one pass: a megabyte of wide counts, or about what records take themselves."""
+_CELLS_UNSEEN = 1 << 18
+"""The same where nobody may see how many records there are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +55,13 @@ class Compact:
         return wide.reshape(self.shape)
 
 
-def count_compactly(table: Table, wanted: Sequence[Attrs]) -> dict[Attrs, Compact]:
+def count_compactly(
+    table: Table, wanted: Sequence[Attrs], *, total_is_public: bool = True
+) -> dict[Attrs, Compact]:
     """The marginals by attributes, kept compactly.
+
+    PRIVACY: in how many passes they are counted follows from the domain alone where n is private. In how many
+    bytes each is kept follows from its counts; nothing but this process's memory shows it.
 
     >>> from sidelight.data.domain import Domain
     >>> table = Table.of_codes(Domain.of({"sex": 2}), np.array([[0], [1], [1]]))
@@ -63,7 +70,8 @@ def count_compactly(table: Table, wanted: Sequence[Attrs]) -> dict[Attrs, Compac
     """
     left = list(dict.fromkeys(wanted))
     # Part by part, so that wide counts never take much; but files and clusters are gone through once.
-    most = max(_CELLS_AT_ONCE, _CELLS_PER_RECORD * table.records) if table.is_in_memory else np.inf
+    sized = max(_CELLS_AT_ONCE, _CELLS_PER_RECORD * table.records) if total_is_public else _CELLS_UNSEEN
+    most = sized if table.is_in_memory else np.inf
     kept: dict[Attrs, Compact] = {}
     while left:
         cells, number = 0, 0

@@ -1,36 +1,69 @@
 """A guard against the commonest slip: the private table, given as public data too.
 
-Public data are read without paying. Somebody who names the same file twice would publish it; nothing
-downstream could tell. The guard looks at files and objects alone, tells the curator's own terminal,
-and nothing of it reaches a release.
+Public data are read without paying. Somebody who names the same table twice would publish it; nothing
+downstream could tell.
+
+PRIVACY: sources are compared, never contents: whether two files hold the same records is a fact about the
+private ones, and nobody has paid for it.
 """
 
-import filecmp
-import warnings
+import glob
+import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from sidelight.errors import PrivacyWarning
+from sidelight.data.table import Table
+from sidelight.errors import SettingError
+from sidelight.sources import is_postgres, scheme_of, split_address
 
 
-def warn_if_same(private: Any, public: Any) -> None:
-    """Warn where public data are the private table itself, as one object or byte for byte."""
+def refuse_same(private: Any, public: Any) -> None:
+    """Refuse public data that are the private table: the same file, object or table of a database."""
     given = public if isinstance(public, list | tuple) else [public]
-    if any(_is_same(private, one) for one in given):
-        warnings.warn(
-            "the public data equal the private table, byte for byte: that is not public data. All of it is "
-            "read without paying, so the promise would be empty. Name public data that may be published.",
-            PrivacyWarning,
-            stacklevel=3,
+    own = _sources(private)
+    if any(own & _sources(one) for one in given):
+        raise SettingError(
+            "the private table is given as public data, too. All of it would be read without paying, and the "
+            "promise would be empty. Name public data that may be published. Nothing was read."
         )
 
 
-def _is_same(private: Any, public: Any) -> bool:
-    if public is None:
-        return False
-    if not (isinstance(private, str | Path) and isinstance(public, str | Path)):
-        return private is public
+def _sources(given: Any) -> frozenset[object]:
+    """Where a table comes from, in values that are equal where two of them are one."""
+    if given is None:
+        return frozenset()
+    if isinstance(given, str | Path):
+        text = str(given)
+        if is_postgres(text):
+            return frozenset([_database_table(text)])
+        return frozenset([text]) if scheme_of(text) is not None else _files(text)
+    return frozenset([("object", id(given._engine if isinstance(given, Table) else given))])
+
+
+def _files(text: str) -> frozenset[object]:
+    """The files behind a path or a pattern, whatever they are called there."""
+    paths = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
+    found = set[object]()
+    for path in paths or [text]:
+        try:
+            about = os.stat(path)
+        except (OSError, ValueError):
+            found.add(path)  # "spark:people", or nothing at all, which is told when it is opened
+        else:
+            found.add((about.st_dev, about.st_ino))
+    return frozenset(found)
+
+
+def _database_table(text: str) -> object:
+    """Host, port, database and table of an address; who logs in, and how, makes no other table of it."""
+    address, table = split_address(text)
     try:
-        return filecmp.cmp(private, public, shallow=False)
-    except (OSError, ValueError):  # a database, a glob, a folder: not two files
-        return str(private) == str(public)
+        parts = urlsplit(address)
+        said = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        host = said.get("host", parts.hostname or "localhost").lower()
+        port = said.get("port", str(parts.port or 5432))
+    except ValueError:  # an address that nobody can read is refused when it is opened
+        return text
+    database = said.get("dbname", unquote(parts.path).strip("/"))
+    return "postgresql", host, port, database, unquote(table).removeprefix("public.")

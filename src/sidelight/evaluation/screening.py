@@ -14,6 +14,7 @@ from typing import Any, Literal
 from sidelight import _check
 from sidelight.data.domain import Domain
 from sidelight.data.fingerprint import marks_of
+from sidelight.data.same import refuse_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -73,6 +74,7 @@ def best_mixture_error(
     other = _read(public, known)
     asked = Workload.of(workload, other.domain)
     if epsilon is not None:
+        refuse_same(private, public)
         found = screen(
             private, {"public": other}, schema=known, workload=asked, epsilon=epsilon, unit=unit,
             ledger=ledger, noise=noise,
@@ -122,6 +124,7 @@ def screen(
     book = _ledger(ledger, epsilon, unit, known)
     who = book.promise.unit
     check_unit(who)
+    refuse_same(private, list(publics.values()))
     tables = {name: _read(public, known) for name, public in publics.items()}
     domain = next(iter(tables.values())).domain
     asked = Workload.of(workload, domain)

@@ -161,7 +161,13 @@ def test_a_released_value_is_charged_and_may_be_published():
 def test_the_noise_is_a_few_per_cent_above_one_nth_over_epsilon():
     private = random_table(np.random.default_rng(5), CUBE, 1000)
 
-    found = best_mixture_error(private, private, workload="1-way", epsilon=0.1, noise=SeededNoise(2))
+    found = best_mixture_error(
+        private,
+        random_table(np.random.default_rng(60), CUBE, 50),
+        workload="1-way",
+        epsilon=0.1,
+        noise=SeededNoise(2),
+    )
 
     assert found.stddev == pytest.approx(np.sqrt(2) * 1.116 / (1000 * 0.1), rel=0.01)
 
@@ -171,14 +177,26 @@ def test_a_budget_that_is_spent_says_no_before_looking():
     ledger = MemoryLedger(Promise(Budget(epsilon=0.1, delta=0.0), Unit("replace"), "toy"))
 
     with pytest.raises(BudgetExhausted):
-        best_mixture_error(private, private, workload="1-way", epsilon=0.2, ledger=ledger)
+        best_mixture_error(
+            private,
+            random_table(np.random.default_rng(60), CUBE, 50),
+            workload="1-way",
+            epsilon=0.2,
+            ledger=ledger,
+        )
 
 
 def test_add_or_remove_is_refused():
     private = random_table(np.random.default_rng(7), CUBE, 50)
 
     with pytest.raises(SettingError, match="n is private"):
-        best_mixture_error(private, private, workload="1-way", epsilon=1.0, unit="add-or-remove")
+        best_mixture_error(
+            private,
+            random_table(np.random.default_rng(60), CUBE, 50),
+            workload="1-way",
+            epsilon=1.0,
+            unit="add-or-remove",
+        )
 
 
 def test_queries_that_are_no_marginals_are_refused():
