@@ -7,12 +7,12 @@ PRIVACY: sources are compared, never contents: whether two files hold the same r
 private ones, and nobody has paid for it.
 """
 
-import glob
 import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from sidelight.data.read import files_of
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.sources import is_postgres, scheme_of, split_address
@@ -43,9 +43,8 @@ def _sources(given: Any) -> frozenset[object]:
 
 def _files(text: str) -> frozenset[object]:
     """The files behind a path or a pattern, whatever they are called there."""
-    paths = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
     found = set[object]()
-    for path in paths or [text]:
+    for path in files_of(text) or [text]:
         try:
             about = os.stat(path)
         except (OSError, ValueError):
