@@ -12,6 +12,7 @@
     ├── LedgerError           a ledger is tampered with, foreign or unreadable    exit code 2
     ├── CheckpointError       a journal belongs to another run, or was edited     exit code 2
     ├── ReleaseError          a release folder is incomplete, newer or edited     exit code 2
+    │   └── UnsavedError      a release was paid for, and could not be written    exit code 4
     └── BudgetExhaustedError  the budget said no                                  exit code 3
 
 A message says what was asked, what was found, and what to do next. It never holds a
@@ -73,6 +74,12 @@ class CheckpointError(SidelightError):
 
 class ReleaseError(SidelightError):
     """A release folder is incomplete, of a newer version, or was edited."""
+
+
+class UnsavedError(ReleaseError):
+    """A release was paid for, and could not be written. What was paid for is kept."""
+
+    exit_code = 4
 
 
 class BudgetExhaustedError(SidelightError):

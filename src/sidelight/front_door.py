@@ -133,7 +133,7 @@ def run(
                 ledger.close(number)
             if journal is not None:
                 journal.discard()
-        elif isinstance(error, KeyboardInterrupt):
+        elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError)):
             error.add_note(
                 f"What was paid for is kept in {folder}. Repeat the same command or call: "
                 "it resumes, and pays nothing twice."

@@ -15,6 +15,7 @@ back. What counts as paid is what the ledger says was drawn, ticket by ticket (s
 """
 
 import base64
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -29,13 +30,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._files import named
 from sidelight.errors import CheckpointError, SidelightError
 from sidelight.privacy.event import Event
 from sidelight.privacy.marks import Marks, new_key, same_table
 
 FORMAT = 2
-
-FILES = ("journal.jsonl", "key")
+_NAME = "journal.jsonl"
+FILES = (_NAME, "key")
 """What a checkpoint folder holds."""
 
 Tables = Mapping[str, Marks]
@@ -76,11 +78,12 @@ class Journal:
     @classmethod
     def read_run(cls, folder: Path, settings: Any) -> str | None:
         """Which run this folder belongs to, or None if it is new; another run's settings are refused."""
-        path = folder / "journal.jsonl"
+        path = folder / _NAME
         try:
             with path.open("rb") as lines:
                 first = lines.readline()
         except FileNotFoundError:
+            _check_is_ours(folder)
             return None
         except OSError as error:
             raise _unusable(folder, error) from error
@@ -88,9 +91,17 @@ class Journal:
         return _run_of(first, path, settings) if first.endswith(b"\n") else None
 
     @classmethod
+    def remove(cls, folder: Path) -> None:
+        """Take the journal away, and the folder where nothing else is in it: other files are somebody's."""
+        with contextlib.suppress(OSError):
+            for name in FILES:
+                (folder / name).unlink(missing_ok=True)
+            folder.rmdir()
+
+    @classmethod
     def run_in(cls, folder: Path) -> str | None:
         """Which run this folder belongs to, whatever its settings were."""
-        path = folder / "journal.jsonl"
+        path = folder / _NAME
         if not path.is_file():
             return None
         with path.open("rb") as lines:
@@ -105,7 +116,7 @@ class Journal:
 
         ``tables`` gives the marks of the run's tables under a key: a run with others is refused.
         """
-        path = folder / "journal.jsonl"
+        path = folder / _NAME
         journal = cls(run)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -259,6 +270,16 @@ def _edited(path: Path) -> CheckpointError:
     return CheckpointError(
         f"{path} is not a journal, or was edited. Put back the file that the run wrote, or name a new folder."
     )
+
+
+def _check_is_ours(folder: Path) -> None:
+    """Refuse a folder in which somebody keeps other things, before anything is paid."""
+    named(folder, "a checkpoint")
+    if folder.is_dir() and {path.name for path in folder.iterdir()} - set(FILES):
+        raise CheckpointError(
+            f"{folder} holds files, but no journal of a run; a checkpoint needs a folder of its own. Name "
+            "another one (checkpoint=…, --checkpoint). Nothing was charged."
+        )
 
 
 def _unusable(folder: Path, error: OSError) -> CheckpointError:

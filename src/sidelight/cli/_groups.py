@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sidelight._files import write_text
 from sidelight.cli._shared import talk, tell, tell_json
 from sidelight.data.same import refuse_same
 from sidelight.data.value import text_of
@@ -149,7 +150,7 @@ def show(answer: MixedAnswer, title: str, *, svg: Path | None, as_json: bool) ->
     from sidelight.statistics.picture import svg_picture, text_picture
 
     if svg is not None:
-        svg.write_text(svg_picture(answer, title=title), encoding="utf-8")
+        write_text(svg, svg_picture(answer, title=title), "the picture")
         talk(f"wrote {svg}.")
     if as_json:
         tell_json(answer.as_json())

@@ -1,5 +1,6 @@
 """What all commands share: results to stdout, talk to stderr, and options spelled once."""
 
+import contextlib
 import json
 import re
 import sys
@@ -24,7 +25,8 @@ _CONTROL = re.compile("[\x7f-\x9f]")
 
 def talk(text: str) -> None:
     """Say something to the person; never part of the result."""
-    typer.echo(plain(text), err=True)
+    with contextlib.suppress(OSError):  # nobody listens: no reason to stop a run that has been paid for
+        typer.echo(plain(text), err=True)
 
 
 def tell(text: str) -> None:

@@ -1,5 +1,9 @@
-"""The ``sidelight`` command: exit code 0 done, 2 bad input, 3 the budget said no, 130 interrupted."""
+"""The ``sidelight`` command, and what its exit codes mean.
 
+0 done, 2 bad input, 3 the budget said no, 4 paid for but not written, 130 interrupted.
+"""
+
+import io
 import os
 import sys
 import traceback
@@ -88,10 +92,16 @@ def root(
 
 def main() -> None:
     """Run a command; whatever goes wrong ends in a sentence, never in a traceback."""
+    _prepare_output()
     warnings.simplefilter("always", PrivacyWarning)
     warnings.showwarning = lambda message, *_: talk(f"warning: {message}")
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the result has seen enough (| head): no error, and nothing left to say.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
+        code = 0
     except SidelightError as error:
         talk(_without_arguments(f"error: {error}"))
         code = error.exit_code
@@ -103,6 +113,14 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001  # no traceback ever reaches a user
         code = _unexpected(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _prepare_output() -> None:
+    """Print whatever names people and files have, and into nothing where output was closed."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _interrupted(stop: BaseException) -> str:
@@ -125,14 +143,23 @@ def _without_arguments(text: str) -> str:
     return without_addresses(text)
 
 
+def _refused_by_the_machine(error: MemoryError | OSError) -> int:
+    """What the system said; a run that had paid by then noted how to go on."""
+    if isinstance(error, MemoryError):
+        said = "there is not enough memory. Ask for less: coarser bins, fewer records, a smaller model."
+    else:
+        said = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
+    notes = getattr(error, "__notes__", [])
+    talk(_without_arguments(" ".join([f"error: {said}", *notes])))
+    return 4 if notes else 2
+
+
 def _unexpected(error: Exception) -> int:
     if hasattr(error, "exit_code") and hasattr(error, "format_message"):
         talk(_without_arguments(f"error: {error.format_message()}"))  # usage errors of the parser
         return 2
-    if isinstance(error, OSError) and error.strerror:
-        where = f": {error.filename}" if error.filename else ""
-        talk(_without_arguments(f"error: {error.strerror}{where}"))
-        return 2
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.strerror):
+        return _refused_by_the_machine(error)
     if os.environ.get("SIDELIGHT_DEBUG"):
         talk("".join(traceback.format_exception(error)))
     # PRIVACY: an unexpected error's own text may quote data, so only its kind and place are shown.

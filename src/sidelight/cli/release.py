@@ -1,6 +1,5 @@
 """``sidelight release``: spend budget once, write a release that anyone may see."""
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +16,7 @@ from sidelight.cli._shared import (
     tell_json,
 )
 from sidelight.cli.plan import describe
-from sidelight.errors import ReleaseError
+from sidelight.errors import ReleaseError, UnsavedError
 
 if TYPE_CHECKING:
     from sidelight.privacy.ledger import Ledger
@@ -54,7 +53,9 @@ def release(
     Interrupted, or out of disk? Repeat the same command: it resumes, and pays nothing twice.
     """
     from sidelight import front_door
+    from sidelight._files import check_room_for, named
     from sidelight.data.same import refuse_same
+    from sidelight.journal import Journal
     from sidelight.plan import Plan
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.progress import progress_of
@@ -70,11 +71,12 @@ def release(
         facts["affordable"] = book.can_pay(plan.allotment)
         tell_json(facts) if as_json else talk(describe(facts))
         return
+    named(out, "the release")
     journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         card = _finished(out, journal, book) if checkpoint is None else None
         if card is not None:
-            shutil.rmtree(journal)
+            Journal.remove(journal)
             if as_json:
                 tell_json({"out": str(out), "card": card})
             elif not quiet:
@@ -83,16 +85,17 @@ def release(
         raise ReleaseError(
             f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
         )
+    check_room_for(out, "the release")
     made = front_door.run(plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet))
     try:
         made.save(out)
     except ReleaseError as error:
-        raise ReleaseError(
+        raise UnsavedError(
             f"{error} Nothing is lost: all that was paid for is kept in {journal}. Make room and repeat "
             "the same command; it pays nothing again."
         ) from error
     if checkpoint is None:
-        shutil.rmtree(journal, ignore_errors=True)
+        Journal.remove(journal)
     if as_json:
         tell_json({"out": str(out), "card": made.card})
     elif not quiet:

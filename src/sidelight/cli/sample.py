@@ -11,10 +11,14 @@ from sidelight.cli._shared import Json, Quiet, ReleaseFolder, talk, tell_json
 def sample(
     folder: ReleaseFolder,
     to: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
-    seed: Annotated[int, typer.Option(help="Draws the same records again; recorded by you.")],
+    seed: Annotated[int, typer.Option(min=0, help="Draws the same records again; recorded by you.")],
     records: Annotated[
         int | None, typer.Option(min=1, help="How many; the release's total unless said.")
     ] = None,
+    safe_cells: Annotated[
+        bool,
+        typer.Option("--safe-cells", help="Quote texts that a spreadsheet would run as formulas (.csv)."),
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -24,14 +28,15 @@ def sample(
     """
     from dataclasses import replace
 
-    from sidelight.data.frames import write_file
+    from sidelight.data.frames import check_file, write_file
     from sidelight.mechanisms.release import Release
     from sidelight.progress import progress_of
 
+    check_file(to, safe_cells=safe_cells)
     released = replace(Release.load(folder), kind="pyarrow")
     with progress_of(not quiet).phase("sample"):
         drawn = released.sample(records, seed=seed)
-        write_file(drawn, to)
+        write_file(drawn, to, safe_cells=safe_cells)
     if as_json:
         tell_json({"to": str(to), "records": drawn.num_rows, "seed": seed})
     elif not quiet:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sidelight._files import write_text
 from sidelight.cli._shared import Json, SchemaFile, talk, tell, tell_json
 
 app = typer.Typer(help="Declare columns, bins and labels; check that a table fits.", no_args_is_help=True)
@@ -22,7 +23,7 @@ def draft(
 
     text = Schema.draft(public, bins=bins).to_toml()
     if out is not None:
-        out.write_text(text, encoding="utf-8")
+        write_text(out, text, "the schema")
     if as_json:
         tell_json({"out": None if out is None else str(out), "toml": text})
         return

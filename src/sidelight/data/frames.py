@@ -7,13 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sidelight._check import brief
 from sidelight._extras import need
+from sidelight._files import named, writing
 from sidelight.data.column import Column
 from sidelight.data.each import Each
 from sidelight.data.schema import Schema
 from sidelight.data.value import NO_TEXT, number_of, text_of
 from sidelight.errors import DataError, SettingError
 
+_RUN = r"\A([=+\-@\t\r\n＝＋－＠])"
+"""What spreadsheets take for a formula by its first character, wide characters included."""
 KINDS = ("pandas", "polars", "pyarrow", "duckdb", "spark")
 
 
@@ -88,19 +92,43 @@ def from_arrow(table: Any, kind: str) -> Any:
     raise SettingError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
 
 
-def write_file(table: Any, path: str | Path) -> None:
-    """Write a pyarrow table as .csv or .parquet, by the name's ending."""
-    ending = Path(path).suffix.lower()
-    if ending == ".csv":
-        from pyarrow import csv
+def check_file(path: str | Path, *, safe_cells: bool = False) -> None:
+    """Refuse a file that ``write_file`` would not write, before what it is to hold is made."""
+    ending = named(path, "the table").suffix.lower()
+    if ending not in (".csv", ".parquet", ".pq"):
+        raise SettingError(f"the file must end in .csv or .parquet; got {brief(str(path))}.")
+    if safe_cells and ending != ".csv":
+        raise SettingError(f"safe cells are for .csv files, which spreadsheets open; got {brief(str(path))}.")
 
-        csv.write_csv(table, str(path))
-    elif ending in (".parquet", ".pq"):
-        from pyarrow import parquet
 
-        parquet.write_table(table, str(path), compression="zstd")
-    else:
-        raise SettingError(f"the file must end in .csv or .parquet; got {str(path)!r}.")
+def write_file(table: Any, path: str | Path, *, safe_cells: bool = False) -> None:
+    """Write a pyarrow table as .csv or .parquet, by the name's ending; whole, or not at all.
+
+    Spreadsheets run what begins with =, +, -, @ or a tab, also from a CSV file. With ``safe_cells`` such
+    texts, names of columns included, are written after an apostrophe; numbers stay as they are.
+    """
+    check_file(path, safe_cells=safe_cells)
+    with writing(path, "the table") as file:
+        if Path(path).suffix.lower() == ".csv":
+            from pyarrow import csv
+
+            csv.write_csv(_with_safe_cells(table) if safe_cells else table, file)
+        else:
+            from pyarrow import parquet
+
+            parquet.write_table(table, file, compression="zstd")
+
+
+def _with_safe_cells(table: Any) -> Any:
+    """The same table, with an apostrophe before each text that a spreadsheet would run."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    def safe(texts: Any) -> Any:
+        return compute.replace_substring_regex(texts, pattern=_RUN, replacement=r"'\1")
+
+    columns = [safe(column) if pa.types.is_string(column.type) else column for column in table.columns]
+    return pa.Table.from_arrays(columns, names=safe(pa.array(table.column_names)).to_pylist())
 
 
 def _arrow_table(frame: Any) -> Any:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._check import brief
+from sidelight._files import named
 from sidelight._foreign import ForeignError, check_size, parse_json, read_text
 from sidelight.errors import ReleaseError, SidelightError
 from sidelight.estimate.model import ModelState
@@ -48,6 +49,7 @@ class PlainFolder:
 
     def write(self, folder: Path, content: Callable[[Path], dict[str, Any]]) -> Path:
         """Build the folder beside its place, then move it there; ``content`` fills it and describes it."""
+        named(folder, f"the {self.noun}")
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ReleaseError(f"{folder} already exists and is not empty; name a new folder.")
         building = folder.with_name(f".{folder.name}.{os.getpid()}.part")

@@ -13,6 +13,7 @@ import numpy as np
 
 from sidelight import _check
 from sidelight._check import brief
+from sidelight._files import write_text
 from sidelight._foreign import ForeignError, parse_json, read_text
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
@@ -190,7 +191,7 @@ class Workload(Sequence[Query]):
 
     def write(self, path: Path) -> None:
         """Write a file that ``read`` takes."""
-        path.write_text(json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n", "the workload")
 
     def as_json(self) -> list[dict[str, Any]]:
         """A plain form, one object a query."""

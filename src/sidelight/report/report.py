@@ -4,15 +4,15 @@ A safe report is made from the release alone. With ``against`` it also holds exa
 then PRIVATE: the page says so in red at its top, and so does the file's name.
 """
 
-import os
 import shlex
 from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sidelight._files import named, write_text
 from sidelight.data.table import Table
-from sidelight.errors import DataError, InputError, SettingError
+from sidelight.errors import DataError, SettingError
 from sidelight.mechanisms.release import Release
 from sidelight.report import figures, pictures, words
 from sidelight.report.exact import compare, with_exact
@@ -40,25 +40,16 @@ def write_report(
     """
     folder = None if isinstance(release, Release) else Path(release)
     told = release if isinstance(release, Release) else Release.load(release)
-    target = Path(path) if against is None else private_name(Path(path))
+    asked = named(path, "the report")
+    target = asked if against is None else private_name(asked)
     if against is not None and folder is not None and target.resolve().is_relative_to(folder.resolve()):
         # PRIVACY: a release folder is made to be published, so exact counts must not be put there by default.
         raise SettingError(
             f"a PRIVATE report must not lie in the release folder {folder}, which is there to be published. "
             "Name a file elsewhere (--to)."
         )
-    page = render(told, against=against).encode("utf-8", errors="replace")
-    building = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        building.write_bytes(page)
-        building.replace(target)
-    except OSError as error:
-        if building.is_file():
-            building.unlink()
-        raise InputError(
-            f"the report could not be written to {target}: {error.strerror or 'the disk refused'}. "
-            "Name another file (--to)."
-        ) from error
+    # PRIVACY: exact counts are for the owner of the file alone.
+    write_text(target, render(told, against=against), "the report", private=against is not None)
     return target
 
 

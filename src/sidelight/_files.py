@@ -1,0 +1,70 @@
+"""Files that are written: whole or not at all, and where they are private, for their owner alone.
+
+>>> named("out/report.html", "the report").name
+'report.html'
+>>> named("", "the report")
+Traceback (most recent call last):
+sidelight.errors.InputError: the report needs a name; got ''.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from sidelight._check import brief
+from sidelight.errors import InputError
+
+
+def named(path: str | Path, what: str) -> Path:
+    """The path, unless it names nothing that could be made: an empty one, a root, a null character."""
+    given = Path(path)
+    if not given.name or given.name == ".." or "\0" in str(path):
+        raise InputError(f"{what} needs a name; got {brief(str(path) if str(given) != '.' else '')}.")
+    return given
+
+
+@contextmanager
+def writing(path: str | Path, what: str, *, private: bool = False) -> Iterator[BinaryIO]:
+    """A file to fill, that takes its place once it is whole; ``private`` ones are their owner's alone.
+
+    Half a file would mislead whoever finds it after a crash or on a full disk.
+    """
+    target = named(path, what)
+    if target.exists() and not target.is_file():
+        raise InputError(f"{what} could not be written to {target}: that is no file. Name another one.")
+    building = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        building.unlink(missing_ok=True)
+        # PRIVACY: private from its first byte on; rights taken away later come too late.
+        rights = 0o600 if private else 0o666
+        handle = os.open(building, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+            building.replace(target)
+        except BaseException:
+            building.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        reason = error.strerror or "the disk refused"
+        raise InputError(f"{what} could not be written to {target}: {reason}. Name another file.") from error
+
+
+def write_text(path: str | Path, text: str, what: str, *, private: bool = False) -> None:
+    """A text as a file, whole or not at all; what UTF-8 cannot say is written as a question mark."""
+    with writing(path, what, private=private) as file:
+        file.write(text.encode("utf-8", errors="replace"))
+
+
+def check_room_for(folder: Path, what: str) -> None:
+    """Refuse a folder that could not be made, before anything is paid for what is to go there."""
+    named(folder, what)
+    trial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    try:
+        trial.mkdir(parents=True)
+        trial.rmdir()
+    except OSError as error:
+        reason = error.strerror or "the disk refused"
+        raise InputError(f"{what} cannot be made at {folder}: {reason}. Name another place.") from error

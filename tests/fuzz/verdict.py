@@ -1,0 +1,57 @@
+"""What must be true of every command, whatever it was given."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from material import PLANTED
+
+CODES = {0, 2, 3, 4, 130}
+CHARGING = {"release", "screen", "mean", "quantile"}
+"""Commands that may charge a ledger; and `ledger close` may write in one."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One command, and all that can be seen of it."""
+
+    argv: list[str]
+    code: object
+    out: str
+    err: str
+    before: dict[str, bytes] = field(repr=False)
+    """Ledgers by name, as bytes."""
+    after: dict[str, bytes] = field(repr=False)
+    written: dict[str, bytes] = field(repr=False, default_factory=dict)
+    """Files that the command wrote, but for those that are private by name."""
+
+
+def ledgers(folder: Path) -> dict[str, bytes]:
+    """Every ledger in the folder, to the byte: a run that begins changes them."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.ledger")) if path.is_file()}
+
+
+def faults(outcome: Outcome) -> list[str]:
+    """What is wrong, in words; nothing where all is well."""
+    found = []
+    said = outcome.out + outcome.err
+    if outcome.code not in CODES:
+        found.append(f"ended with {outcome.code!r}: {outcome.err.strip()[-160:]}")
+    if "Traceback" in said or "this is a bug" in said:
+        found.append("spoke of a traceback or a bug")
+    if outcome.code in (2, 3) and not outcome.err.strip() and not outcome.out.strip():
+        found.append("refused without a word")
+    touched = [name for name, content in outcome.before.items() if outcome.after.get(name) != content]
+    if touched and outcome.code in (2, 3):
+        found.append(f"refused ({outcome.code}), but wrote in {touched[0]}: {outcome.err.strip()[-160:]}")
+    if touched and not may_write(outcome.argv):
+        found.append(f"wrote in {touched[0]}, although it charges nothing")
+    shown = [*said.splitlines(), *(content.decode("utf-8", "replace") for content in outcome.written.values())]
+    for planted in PLANTED:
+        if any(planted in text for text in shown):
+            found.append(f"showed {planted}")
+    return found
+
+
+def may_write(argv: list[str]) -> bool:
+    """Whether this command may write in a ledger that was there."""
+    return bool(argv) and (argv[0] in CHARGING or argv[:2] == ["ledger", "close"]) and "--dry-run" not in argv
