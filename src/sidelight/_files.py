@@ -58,12 +58,20 @@ def write_text(path: str | Path, text: str, what: str, *, private: bool = False)
         file.write(text.encode("utf-8", errors="replace"))
 
 
-def check_room_for(folder: Path, what: str) -> None:
+def check_file(path: str | Path, what: str) -> None:
+    """Refuse a file that could not be written, before anything is paid for what it is to show."""
+    target = named(path, what)
+    if target.exists() and not target.is_file():
+        raise InputError(f"{what} cannot be made at {target}: that is no file. Name another place.")
+    check_room_for(target, what, parents=False)
+
+
+def check_room_for(folder: Path, what: str, *, parents: bool = True) -> None:
     """Refuse a folder that could not be made, before anything is paid for what is to go there."""
     named(folder, what)
     trial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
-        trial.mkdir(parents=True)
+        trial.mkdir(parents=parents)
         trial.rmdir()
     except OSError as error:
         reason = error.strerror or "the disk refused"

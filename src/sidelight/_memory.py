@@ -5,10 +5,14 @@ scattered: the next stage finds little of it whole, and the process grows by wha
 """
 
 import ctypes
+import os
+import resource
 import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
+
+from sidelight.errors import TooLargeError
 
 
 def blocks(size: int, at_once: int) -> Iterator[slice]:
@@ -18,6 +22,17 @@ def blocks(size: int, at_once: int) -> Iterator[slice]:
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
     """
     return (slice(start, start + at_once) for start in range(0, max(size, 1), at_once))
+
+
+def check_room(size: int, what: str) -> None:
+    """Refuse what would take more bytes than this machine, or this process, can ever have."""
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    room = room if limit == resource.RLIM_INFINITY else min(room, limit)
+    if size > room:
+        raise TooLargeError(
+            f"{what} would take about {size / 2**30:.3g} GiB of memory; there are {room / 2**30:.3g} GiB."
+        )
 
 
 def give_back() -> None:

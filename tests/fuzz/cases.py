@@ -14,22 +14,24 @@ import damage
 from material import PASSWORD_URL, SCHEMA, WORKLOADS
 
 PATHS = [
-    "", ".", "..", "/", "./", "folder", "missing/there", "people.csv/x", "*.csv", "[a]*.csv", "/dev/null/x", "/proc/x",
-    "nul\0l", "x" * 5000, "d/" * 1500 + "x", "bad\udcff\udc80.csv", "-", "--", "~", "a b", "é.csv", "[red]x[/red]",
-    "https://example.invalid/x.csv", PASSWORD_URL, f"{PASSWORD_URL}#t", "sqlite://", "sqlite:///:memory:", "x://y",
+    "", ".", "..", "/", "./", "folder", "missing/there", "people.csv/x", "*.csv", "[a]*.csv", "/dev/null/x",
+    "/proc/x", "nul\0l", "x" * 5000, "d/" * 1500 + "x", "bad\udcff\udc80.csv", "-", "--", "~", "a b", "é.csv",
+    "[red]x[/red]", "https://example.invalid/x.csv", PASSWORD_URL, f"{PASSWORD_URL}#t", "sqlite://",
+    "sqlite:///:memory:", "x://y",
 ]  # fmt: skip
 NUMBERS = ["0", "-1", "nan", "inf", "-inf", "1e-9", "1e-300", "1e300", "1e400", "abc", "", "0x1", "1_0", "９"]
 WHOLE = ["0", "-1", "1.5", "nan", "abc", "", "99999999999999999999999", "9" * 5000, "1000000000000"]
 SETTINGS = [
-    "rounds=0", "rounds=-1", "rounds=1e9", "rounds=abc", "rounds", "=3", "select_share=2", "accounting=x", "x=[[[[",
-    "max_model_mb=0.0001", "max_model_mb=-1", "estimator=1", "seed=-1", "max_rounds=true", "total_share=nan",
-    "rounds=[1]", "rounds={}", "name=x", "passes=0", "step=1e308", "rounds=null", "rounds=" + "9" * 5000,
+    "rounds=0", "rounds=-1", "rounds=1e9", "rounds=abc", "rounds", "=3", "select_share=2", "accounting=x",
+    "x=[[[[", "max_model_mb=0.0001", "max_model_mb=-1", "estimator=1", "seed=-1", "max_rounds=true",
+    "total_share=nan", "rounds=[1]", "rounds={}", "name=x", "passes=0", "step=1e308", "rounds=null",
+    "rounds=" + "9" * 5000,
 ]  # fmt: skip
 GOOD_SETTINGS = {
     "mwem": ["rounds=2", "rounds=1", "select_share=0.5", "model=components"],
     "aim": ["max_model_mb=1", "max_rounds=2"],
     "pmw-pub": ["rounds=2"],
-    "barak": [],
+    "barak": ["x=1"],
 }
 
 
@@ -37,7 +39,7 @@ class Maker:
     """Draws one case into a folder."""
 
     def __init__(self, seed: int, number: int, material: Path, folder: Path) -> None:
-        self.draw = random.Random(f"{seed}/{number}")  # noqa: S311  # no secrets are drawn
+        self.draw = random.Random(f"{seed}/{number}")  # no secrets are drawn
         self.number, self.material, self.folder = number, material, folder
         self.wrong = self.draw.choice([0.0, 0.05, 0.15, 0.15, 0.35])
         """How likely each argument is to be wrong."""
@@ -51,7 +53,9 @@ class Maker:
         if self.draw.random() < 0.2:
             argv.append("--json")
         if self.draw.random() < 0.03:
-            argv.insert(self.draw.randrange(len(argv) + 1), self.draw.choice([*PATHS, "--x", "--help", "--epsilon"]))
+            argv.insert(
+                self.draw.randrange(len(argv) + 1), self.draw.choice([*PATHS, "--x", "--help", "--epsilon"])
+            )
         return argv
 
     def bad(self) -> bool:
@@ -87,13 +91,16 @@ class Maker:
 
     def table(self, *, public: bool = False) -> str:
         if not self.bad():
-            return self.use("public.csv" if public else self.draw.choice(["people.csv"] * 4 + ["people.parquet"]))
+            return self.use(
+                "public.csv" if public else self.draw.choice(["people.csv"] * 4 + ["people.parquet"])
+            )
         if self.draw.random() < 0.4:
             return self.draw.choice(PATHS)
-        odd = ["holes.csv", "odd.csv", "one.csv", "names.csv", "empty.csv", "utf16.csv", "ragged.csv", "quotes.csv",
-               "twice.csv", "junk.parquet", "people.toml", "good.ledger", "histogram"]  # fmt: skip
+        odd = ["holes.csv", "odd.csv", "one.csv", "names.csv", "empty.csv", "utf16.csv", "ragged.csv",
+               "quotes.csv", "twice.csv", "junk.parquet", "people.toml", "good.ledger", "folder"]  # fmt: skip
         if self.draw.random() < 0.7:
-            return self.use(self.draw.choice(odd))
+            chosen = self.draw.choice(odd)
+            return chosen if chosen == "folder" else self.use(chosen)
         return self.damaged(self.draw.choice(["people.csv", "people.parquet"]))
 
     def schema(self) -> list[str]:
@@ -111,7 +118,10 @@ class Maker:
             asked = self.draw.choice(named)
             return ["--workload", self.use(asked) if asked.endswith("json") else asked]
         if self.draw.random() < 0.3:
-            return ["--workload", self.draw.choice(["0-way", "-1-way", "9999-way", "cuboids", "3-way", *PATHS])]
+            return [
+                "--workload",
+                self.draw.choice(["0-way", "-1-way", "9999-way", "cuboids", "3-way", *PATHS]),
+            ]
         name = self.draw.choice(list(WORKLOADS))
         if not name.startswith("bad"):
             value = damage.plain(json.loads(WORKLOADS[name]), self.draw)
@@ -151,7 +161,7 @@ def _release(m: Maker) -> list[str]:
     argv += m.option("--mechanism", [mechanism], ["nope", "", "jam", "aperture", "mwem-pub", "\0"])
     if mechanism == "pmw-pub" or m.bad():
         argv += ["--public", m.table(public=True) if m.draw.random() < 0.8 else m.damaged("prior")]
-    argv += m.option("--set", GOOD_SETTINGS[mechanism] or ["x=1"], SETTINGS, 0.5)
+    argv += m.option("--set", GOOD_SETTINGS[mechanism], SETTINGS, float(mechanism == "pmw-pub") or 0.5)
     argv += ["--set", m.draw.choice(SETTINGS)] if m.bad() else []
     if m.draw.random() < 0.15:
         argv += ["--checkpoint", _checkpoint(m)]
@@ -188,7 +198,9 @@ def _draft(m: Maker) -> list[str]:
 def _ledger_open(m: Maker) -> list[str]:
     where = m.pick(["new.ledger"], [*PATHS, m.use("good.ledger"), "deep/er.ledger"])
     argv = ["ledger", "open", where, *m.option("--epsilon", ["1", "0.5"], NUMBERS)]
-    argv += m.option("--delta", ["0", "1e-9"], NUMBERS) + m.option("--unit", ["replace"], ["x", "", "\0"], 0.3)
+    argv += m.option("--delta", ["0", "1e-9"], NUMBERS) + m.option(
+        "--unit", ["replace"], ["x", "", "\0"], 0.3
+    )
     argv += m.option("--records", ["1", "3"], WHOLE, 0.3)
     return argv + m.option("--name", ["people"], ["", "n\0", "x" * 5000, "é", "bad\udcff", "[red]"], 0.3)
 
@@ -196,15 +208,28 @@ def _ledger_open(m: Maker) -> list[str]:
 def _ledger_read(m: Maker) -> list[str]:
     kind = m.draw.choice(["show", "verify", "close"])
     where = m.ledger()[1]
-    more = {"show": ["--events"] if m.draw.random() < 0.4 else [], "verify": [], "close": ["0123456789abcdef"]}[kind]
+    more = {
+        "show": ["--events"] if m.draw.random() < 0.4 else [],
+        "verify": [],
+        "close": ["0123456789abcdef"],
+    }[kind]
     if kind == "verify":
         more = m.option("--head", ["0" * 64], ["", "x", "\0", "bad\udcff"], 0.3)
     return ["ledger", kind, where, *more]
 
 
 def _answer(m: Maker) -> list[str]:
-    attrs = m.draw.sample(["age", "sex"], m.draw.randint(1, 2)) if not m.bad() else ["age", "age", "", "nope"][m.draw.randrange(4):]
-    return ["answer", m.release_folder(), *attrs, *m.option("--confidence", ["0.9"], [*NUMBERS, "0.99999", "1"], 0.3)]
+    attrs = (
+        m.draw.sample(["age", "sex"], m.draw.randint(1, 2))
+        if not m.bad()
+        else ["age", "age", "", "nope"][m.draw.randrange(4) :]
+    )
+    return [
+        "answer",
+        m.release_folder(),
+        *attrs,
+        *m.option("--confidence", ["0.9"], [*NUMBERS, "0.99999", "1"], 0.3),
+    ]
 
 
 def _sample(m: Maker) -> list[str]:
@@ -234,14 +259,21 @@ def _screen(m: Maker) -> list[str]:
 def _statistic(m: Maker) -> list[str]:
     command = m.draw.choice(["mean", "mean", "quantile"])
     argv = [command, m.table(), "--value", m.pick(["inc"], ["age", "sex", "nope", "", "name", "\0"])]
-    bounds = [("100", "0"), ("0", "0"), ("nan", "1"), ("-inf", "inf"), ("0", "1e308"), ("0", "x"), ("0", "1e-320"),
-              ("-1e308", "1e308")]  # fmt: skip
+    bounds = [("100", "0"), ("0", "0"), ("nan", "1"), ("-inf", "inf"), ("0", "1e308"), ("0", "x"),
+              ("0", "1e-320"), ("-1e308", "1e308")]  # fmt: skip
     argv += ["--bounds", *(m.draw.choice(bounds) if m.bad() else ("0", "100"))]
     way = m.draw.random()
     if way < 0.5:
         argv += ["--epsilon", m.pick(["0.5", "1"], NUMBERS)]
         if command == "mean" and m.draw.random() < 0.4:
-            argv += ["--by", m.pick(["who", "sex"], ["nope", "", "name"]), "--cell", "a", "--cell", m.pick(["b"], ["a", "", "\0"])]
+            argv += [
+                "--by",
+                m.pick(["who", "sex"], ["nope", "", "name"]),
+                "--cell",
+                "a",
+                "--cell",
+                m.pick(["b"], ["a", "", "\0"]),
+            ]
     elif way < 0.7:
         argv += ["--epsilon-column", m.pick(["eps"], ["inc", "sex", "nope", "name"])]
     else:
@@ -249,16 +281,32 @@ def _statistic(m: Maker) -> list[str]:
         argv += ["--group-column", m.pick(["who"], ["sex", "nope", "name"])]
         argv += ["--group", m.pick(["a=0.1"], groups), "--group", m.pick(["b=0.5", "b=public"], groups)]
     argv += m.option("--public", [m.use("public.csv")], PATHS, 0.2) + m.ledger(0.7)
-    argv += m.option("--accounting", ["pure"], ["zcdp", "x", ""], 0.2) + m.option("--delta", ["1e-6"], NUMBERS, 0.1)
-    argv += m.option("--confidence", ["0.9"], NUMBERS, 0.2) + m.option("--bias", ["0.5", "measure"], NUMBERS, 0.1)
+    argv += m.option("--accounting", ["pure"], ["zcdp", "x", ""], 0.2) + m.option(
+        "--delta", ["1e-6"], NUMBERS, 0.1
+    )
+    argv += m.option("--confidence", ["0.9"], NUMBERS, 0.2) + m.option(
+        "--bias", ["0.5", "measure"], NUMBERS, 0.1
+    )
     argv += m.out("p.svg", "--svg") if m.draw.random() < 0.1 else []
     if command == "quantile":
-        return argv + m.option("--q", ["0.5", "0.1"], NUMBERS, 0.6) + m.option("--density", ["0.01"], NUMBERS, 0.3)
+        return (
+            argv
+            + m.option("--q", ["0.5", "0.1"], NUMBERS, 0.6)
+            + m.option("--density", ["0.01"], NUMBERS, 0.3)
+        )
     return argv + m.option("--variance", ["bound", "5", "private"], ["x", *NUMBERS], 0.3)
 
 
 def _prior(m: Maker) -> list[str]:
-    argv = ["prior", "fit", m.table(public=True), *m.schema(), *m.out("pr"), "--workload", m.pick(["1-way"], ["2-way", "x"])]
+    argv = [
+        "prior",
+        "fit",
+        m.table(public=True),
+        *m.schema(),
+        *m.out("pr"),
+        "--workload",
+        m.pick(["1-way"], ["2-way", "x"]),
+    ]
     return argv + m.option("--max-model-mb", ["1"], NUMBERS, 0.3)
 
 
@@ -269,8 +317,24 @@ def _demo(m: Maker) -> list[str]:
 
 
 def _junk(m: Maker) -> list[str]:
-    words = ["", "nope", "--help", "--version", "ledger", "schema", "release", "mean", "-x", "prior", "sample", "\0"]
-    return [m.draw.choice(words), *m.draw.choices(["--x", "", "people.csv", "--schema", "=", "--"], k=m.draw.randint(0, 2))]
+    words = [
+        "",
+        "nope",
+        "--help",
+        "--version",
+        "ledger",
+        "schema",
+        "release",
+        "mean",
+        "-x",
+        "prior",
+        "sample",
+        "\0",
+    ]
+    return [
+        m.draw.choice(words),
+        *m.draw.choices(["--x", "", "people.csv", "--schema", "=", "--"], k=m.draw.randint(0, 2)),
+    ]
 
 
 COMMANDS: dict[str, tuple[float, Callable[[Maker], list[str]]]] = {

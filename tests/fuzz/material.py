@@ -67,7 +67,7 @@ HEAD = "age,sex,inc,eps,who,name"
 
 def make(folder: Path) -> None:
     """Fill the folder; about two seconds."""
-    draw = random.Random(1)  # noqa: S311  # no secrets are drawn
+    draw = random.Random(1)  # no secrets are drawn
     rows = [
         (
             draw.randint(0, 4), draw.choice("fm"), round(draw.uniform(0, 100), 1), draw.choice([0.1, 0.5]),
@@ -93,7 +93,9 @@ def make(folder: Path) -> None:
     (folder / "empty.csv").write_bytes(b"")
     (folder / "utf16.csv").write_bytes(f"{HEAD}\n1,f,1,1,a,x\n".encode("utf-16"))
     (folder / "ragged.csv").write_text(f"{HEAD}\n1,f\n2,m,3,0.1,a,{PLANTED[0]},9\n", encoding="utf-8")
-    (folder / "quotes.csv").write_text(f'{HEAD}\n1,"f,1,0.1,a,{PLANTED[0]}\n2,m,1,0.1,b,x\n', encoding="utf-8")
+    (folder / "quotes.csv").write_text(
+        f'{HEAD}\n1,"f,1,0.1,a,{PLANTED[0]}\n2,m,1,0.1,b,x\n', encoding="utf-8"
+    )
     (folder / "twice.csv").write_text("age,age,sex\n1,1,f\n", encoding="utf-8")
     (folder / "junk.parquet").write_bytes(b"PAR1 no such thing")
     (folder / "people.toml").write_text(SCHEMA, encoding="utf-8")
@@ -123,8 +125,8 @@ def _releases(folder: Path) -> None:
     made = [
         ("release", "people.csv", *common, "--workload", "2-way", "--set", "rounds=2", "--out", "histogram"),
         ("release", "people.csv", *common, "--workload", "2-way", "--mechanism", "aim", "--out", "graphical"),
-        ("release", "people.csv", *common, "--workload", "2-way", "--mechanism", "pmw-pub", "--set", "rounds=2",
-         "--public", "public.csv", "--out", "support"),
+        ("release", "people.csv", *common, "--workload", "2-way", "--mechanism", "pmw-pub",
+         "--set", "rounds=2", "--public", "public.csv", "--out", "support"),
         ("prior", "fit", "public.csv", "--schema", "people.toml", "--workload", "2-way", "--out", "prior"),
         ("release", "people.csv", *common, "--workload", "1-way", "--set", "rounds=1", "--checkpoint", "kept",
          "--out", "checkpointed"),
@@ -140,7 +142,8 @@ def run_here(argv: tuple[str, ...] | list[str], folder: Path) -> tuple[object, s
     """A command in this process: its exit code, or the exception that escaped, and what it printed."""
     from sidelight.cli.app import main
 
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict") for _ in range(2))
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     code: object = 0
     with (
         contextlib.chdir(folder),

@@ -45,8 +45,12 @@ def faults(outcome: Outcome) -> list[str]:
         found.append(f"refused ({outcome.code}), but wrote in {touched[0]}: {outcome.err.strip()[-160:]}")
     if touched and not may_write(outcome.argv):
         found.append(f"wrote in {touched[0]}, although it charges nothing")
-    shown = [*said.splitlines(), *(content.decode("utf-8", "replace") for content in outcome.written.values())]
-    for planted in PLANTED:
+    shown = [
+        *said.splitlines(),
+        *(content.decode("utf-8", "replace") for content in outcome.written.values()),
+    ]
+    # A drafted schema shows what is in its table, which is public: passwords are not.
+    for planted in [PLANTED[2]] if outcome.argv[:2] == ["schema", "draft"] else PLANTED:
         if any(planted in text for text in shown):
             found.append(f"showed {planted}")
     return found

@@ -54,7 +54,9 @@ def run(seed: int, number: int, templates: Path, root: Path) -> verdict.Outcome:
             code = f"an escaped {type(error).__name__}: {error}"
         finally:
             signal.alarm(0)
-        written = {str(path): path.read_bytes() for path in _files(folder) - there if "PRIVATE" not in path.name}
+        written = {
+            str(path): path.read_bytes() for path in _files(folder) - there if "PRIVATE" not in path.name
+        }
         return verdict.Outcome(argv, code, out, err, before, verdict.ledgers(folder), written)
     finally:
         shutil.rmtree(root / f"{number}", ignore_errors=True)
@@ -80,7 +82,11 @@ def main() -> None:
         for number in range(first, stop):
             start = time.perf_counter()
             outcome = run(seed, number, templates, Path(root))
-            line = {"number": number, "code": str(outcome.code), "seconds": round(time.perf_counter() - start, 3)}
+            line = {
+                "number": number,
+                "code": str(outcome.code),
+                "seconds": round(time.perf_counter() - start, 3),
+            }
             if found := verdict.faults(outcome):
                 line |= {"faults": found, "argv": [arg[:200] for arg in outcome.argv]}
             if show:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sidelight._files import write_text
+from sidelight._files import check_file, write_text
 from sidelight.cli._shared import talk, tell, tell_json
 from sidelight.data.same import refuse_same
 from sidelight.data.value import text_of
@@ -50,8 +50,17 @@ MissingOption = Annotated[
     ),
 ]
 Confidence = Annotated[float, typer.Option(help="Of the interval, such as 0.95.")]
+
+
+def _can_be_written(svg: Path | None) -> Path | None:
+    if svg is not None:
+        check_file(svg, "the picture")
+    return svg
+
+
 SvgFile = Annotated[
-    Path | None, typer.Option("--svg", help="Also draw weights and intervals into this file.")
+    Path | None,
+    typer.Option("--svg", help="Also draw weights and intervals into this file.", callback=_can_be_written),
 ]
 
 
@@ -149,18 +158,19 @@ def show(answer: MixedAnswer, title: str, *, svg: Path | None, as_json: bool) ->
     """Print a mixed estimate, and draw it."""
     from sidelight.statistics.picture import svg_picture, text_picture
 
+    if as_json:
+        tell_json(answer.as_json())
+    else:
+        low, high = answer.interval
+        share = answer.card.get("confidence", 0.95)
+        tell(f"{title}: {answer.estimate:.6g}  (standard error {answer.standard_error:.3g})")
+        tell(f"{share:.0%} interval: {low:.6g} to {high:.6g}")
+        tell("")
+        tell(text_picture(answer))
+    # Last: an answer that was paid for is told, whatever becomes of its picture.
     if svg is not None:
         write_text(svg, svg_picture(answer, title=title), "the picture")
         talk(f"wrote {svg}.")
-    if as_json:
-        tell_json(answer.as_json())
-        return
-    low, high = answer.interval
-    share = answer.card.get("confidence", 0.95)
-    tell(f"{title}: {answer.estimate:.6g}  (standard error {answer.standard_error:.3g})")
-    tell(f"{share:.0%} interval: {low:.6g} to {high:.6g}")
-    tell("")
-    tell(text_picture(answer))
 
 
 def _needs(given: list[str] | None) -> dict[str, float | None]:

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from sidelight._check import brief
+from sidelight._foreign import ForeignError, parse_json
 from sidelight.errors import SettingError
 from sidelight.progress import one_line, plain
 
@@ -64,10 +66,10 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
     for item in given or []:
         name, equals, text = item.partition("=")
         if not equals or not name:
-            raise SettingError(f"--set must look like name=value; got {item!r}.")
+            raise SettingError(f"--set must look like name=value; got {brief(item)}.")
         try:
-            settings[name] = json.loads(text)
-        except json.JSONDecodeError:
+            settings[name] = parse_json(text)
+        except ForeignError:
             settings[name] = text
     return settings
 

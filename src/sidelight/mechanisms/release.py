@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sidelight import _check
+from sidelight._memory import check_room
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.estimate.error_bars import ErrorBars, ModelErrors
@@ -84,6 +86,9 @@ class Release:
     def sample(self, records: int | None = None, *, seed: int) -> Any:
         """A synthetic table of the kind that came in, with its labels and units; n records unless said."""
         number = max(1, round(self.total)) if records is None else records
+        _check.natural(records=number, seed=seed)
+        # As codes, drawn and shuffled, and then as values.
+        check_room(24 * number * max(1, len(self.model.domain)), "so many records")
         drawn = self.model.sample(number, seed=seed)
         table = Table.of_codes(drawn.domain, drawn.codes(), schema=self.schema, kind=self.kind)
         return table.to_frame(seed=seed)
