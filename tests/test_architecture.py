@@ -10,7 +10,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "sidelight"
 # Each room may import from the rooms before it, and from itself.
 FLOW = [
     ("sources",),
-    ("errors", "_check", "_extras", "_files", "_foreign", "_html", "_interrupt"),
+    ("errors", "_check", "_extras", "_files", "_foreign", "_html", "_interrupt", "_memory"),
     ("privacy",),
     ("data",),
     ("testing",),
