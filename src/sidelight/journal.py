@@ -94,7 +94,7 @@ class Journal:
     def remove(cls, folder: Path) -> None:
         """Take the journal away, and the folder where nothing else is in it: other files are somebody's."""
         with contextlib.suppress(OSError):
-            for name in FILES:
+            for name in reversed(FILES):  # the journal last: it says whose folder this is
                 (folder / name).unlink(missing_ok=True)
             folder.rmdir()
 
