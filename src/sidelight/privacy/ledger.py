@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from sidelight.errors import LedgerError, SettingError
 from sidelight.privacy.accountant import check_fits
@@ -298,16 +298,18 @@ class ChainedLedger(ABC):
         return line.number
 
     def draw(self, payment: int, *, run: str, ticket: str | None = None) -> str | None:
-        ticket = secrets.token_hex(16) if ticket is None else ticket
         with self._writing() as (pages, last):
             _, of_run = self._open(pages, run, "nothing was drawn")
             paid = pages.at(payment)
             if paid is None or paid.run != run or paid.kind != "event":
                 raise LedgerError(f"run {run!r} of {self.where} made no payment in line {payment}.")
-            since = [line.body for line in pages.lines(run, after=payment) if line.kind == "draw"]
+            if ticket is not None and any(draw["ticket"] == ticket for draw in _draws(pages, run, after=0)):
+                return ticket  # another copy of the journal has brought it here
             # PRIVACY: whoever finds the payment taken up must pay for a draw of their own.
-            if paid.place is None or any(body["payment"] == payment for body in since):
+            draws = _draws(pages, run, after=payment)
+            if paid.place is None or any(draw["payment"] == payment for draw in draws):
                 return None
+            ticket = secrets.token_hex(16) if ticket is None else ticket
             facts = {"place": paid.place, "payment": payment, "ticket": ticket}
             line = Line.after(last, "draw", facts, total=last.total, run=run, of_run=of_run)
             pages.add(line)
@@ -444,6 +446,10 @@ class ChainedLedger(ABC):
             rows=runs,
             share=float(self.spent / budget.capacity),
         )
+
+
+def _draws(pages: Pages, run: str, *, after: int) -> Iterator[dict[str, Any]]:
+    return (line.body for line in pages.lines(run, after=after) if line.kind == "draw")
 
 
 class MemoryLedger(ChainedLedger):

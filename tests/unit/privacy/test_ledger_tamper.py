@@ -9,6 +9,7 @@ import pytest
 
 from sidelight.errors import LedgerError, MissingExtraError
 from sidelight.privacy.budget import Budget, Rho
+from sidelight.privacy.chain import Line
 from sidelight.privacy.event import Gaussian
 from sidelight.privacy.ledger import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
@@ -44,7 +45,7 @@ def forge(path, *statements):
 def rewrite(path, number, change):
     """Edit a line's text and give every line from there on a fitting hash: a careful forger."""
     connection = sqlite3.connect(path)
-    connection.execute("DROP TRIGGER sidelight_ledger_no_update")
+    connection.execute("DROP TRIGGER IF EXISTS sidelight_ledger_no_update")
     lines = connection.execute("SELECT line, text, hash FROM sidelight_ledger ORDER BY line").fetchall()
     previous = ""
     for line, text, _ in lines:
@@ -334,3 +335,135 @@ def _disk_full(pages, line):
             "INSERT INTO sidelight_ledger SELECT max(line) + 1, 'x', ?, 'x' FROM sidelight_ledger",
             ("x" * 9999,),
         )
+
+
+# --- draws -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """Nine lines: promise, begin, a payment and its draw for places 0, 0 again and 1, close."""
+    path = tmp_path / "adult.ledger"
+    ledger = SqlLedger.create(path, PROMISE)
+    run = ledger.begin(BUDGET.rho() / 2, label="first")
+    for place in (0, 0, 1):
+        paid = Gaussian.at(BUDGET.rho() / 5, what="age", l2_squared=Fraction(2))
+        ledger.draw(ledger.append(paid, run=run, place=place), run=run)
+    ledger.close(run)
+    return path
+
+
+def test_a_ledger_with_draws_opens(drawn):
+    ledger = SqlLedger.open(drawn)
+
+    assert [payment.place for payment in ledger.payments(ledger.runs()[0].id)] == [0, 0, 1]
+    assert ledger.spent == BUDGET.capacity * Fraction(3, 5)
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "told"),
+    [
+        (4, {"payment": 2}, "line 4 cannot be: it draws for what was not paid for"),
+        (4, {"payment": 99}, "line 4 cannot be: it draws for what was not paid for"),
+        (4, {"place": 1}, "line 4 cannot be: it draws for what was not paid for"),
+        (6, {"payment": 3}, "line 6 cannot be: it draws for what was not paid for, or was drawn already"),
+        (4, {"ticket": ""}, "line 4 cannot be: its ticket"),
+        (4, {"ticket": 7}, "line 4 cannot be: its ticket"),
+        (5, {"apart": False}, "line 5 cannot be: it is paid out of the wrong purse"),
+        (5, {"apart": 1}, "line 5 cannot be: it is paid out of the wrong purse"),
+        (7, {"apart": True}, "line 7 cannot be: it is paid out of the wrong purse"),
+        (5, {"place": 1}, "line 5 cannot be: it is paid out of the wrong purse"),
+        (7, {"place": 2}, "line 7 cannot be: place 2 cannot be paid for before place 1"),
+        (7, {"place": -1}, "line 7 cannot be: no run has a place"),
+        (7, {"place": True}, "line 7 cannot be: no run has a place"),
+        (4, {"kind": "drawn"}, "line 4 cannot be: unknown kind 'drawn'"),
+    ],
+)
+def test_a_draw_or_a_repeat_that_does_not_follow_is_found(drawn, number, change, told):
+    rewrite(drawn, number, lambda body: body.update(change))
+
+    with pytest.raises(LedgerError, match=told):
+        SqlLedger.open(drawn)
+
+
+def test_a_ticket_that_is_given_out_twice_is_found(drawn):
+    lines = sqlite3.connect(drawn).execute("SELECT text FROM sidelight_ledger WHERE line = 4").fetchone()
+    rewrite(drawn, 6, lambda body: body.update(ticket=json.loads(lines[0])["ticket"]))
+
+    with pytest.raises(LedgerError, match="line 6 cannot be: its ticket was given out before"):
+        SqlLedger.open(drawn)
+
+
+@pytest.mark.parametrize("which", ["of_run", "total"])
+def test_a_repeat_that_is_not_added_up_is_found(drawn, which):
+    def change(body):
+        before = {"of_run": {"events": 2}, "total": {"rho": str(BUDGET.capacity / 2)}}
+        body[which] |= before[which]
+        body[which].pop("apart", None)
+
+    rewrite(drawn, 5, change)
+
+    with pytest.raises(LedgerError, match="line 5 adds up wrongly"):
+        SqlLedger.open(drawn)
+
+
+def test_repeats_beyond_the_promise_are_found(tmp_path):
+    """As a forger would write them, who adds up rightly."""
+    path = tmp_path / "adult.ledger"
+    ledger = SqlLedger.create(path, PROMISE)
+    run = ledger.begin(BUDGET.rho(), label="first")
+    paid = Gaussian.at(BUDGET.rho() / 5, what="age", l2_squared=Fraction(2))
+    ledger.append(paid, run=run)
+    with ledger._transaction(to_write=True) as pages:
+        last = pages.last()
+        facts = {"event": paid.as_json(), "place": 0, "apart": True}
+        total = last.total.counted_apart(BUDGET.tally(paid.cost))
+        of_run = last.of_run.charged_apart(paid.cost, repeats=True)
+        pages.add(Line.after(last, "event", facts, total=total, run=run, of_run=of_run))
+
+    with pytest.raises(LedgerError, match="line 4 cannot be: more is paid again than was promised"):
+        SqlLedger.open(path)
+
+
+# --- ledgers that were written before draws had lines ------------------------------------------------------
+
+
+def test_a_ledger_of_the_first_format_opens_verifies_and_spends(path):
+    """Its promise says format 1, and its events name no place."""
+    rewrite(path, 1, lambda body: body.update(format=1))
+    for number in (3, 4, 5):
+        rewrite(path, number, lambda body: body.pop("place"))
+
+    ledger = SqlLedger.open(path)
+    (old,) = ledger.runs()
+    assert (old.events, old.repeats, old.spent) == (3, 0, BUDGET.rho() * Fraction(3, 20))
+    assert [(payment.place, payment.ticket) for payment in ledger.payments(old.id)] == [
+        (0, ""),
+        (1, ""),
+        (2, ""),
+    ]
+
+    run = ledger.begin(BUDGET.rho() / 2, label="second")
+    payment = ledger.append(
+        Gaussian.at(BUDGET.rho() / 20, what="age", l2_squared=Fraction(2)), run=run, place=0
+    )
+    assert ledger.draw(payment, run=run)
+
+    again = SqlLedger.open(path)
+    assert again.spent == BUDGET.capacity * Fraction(13, 20)
+
+
+def test_an_event_of_the_first_format_counts_as_drawn(tmp_path):
+    path = tmp_path / "adult.ledger"
+    ledger = SqlLedger.create(path, PROMISE)
+    run = ledger.begin(BUDGET.rho() / 2, label="unfinished")
+    paid = Gaussian.at(BUDGET.rho() / 20, what="age", l2_squared=Fraction(2))
+    payment = ledger.append(paid, run=run)
+    rewrite(path, payment, lambda body: body.pop("place"))
+
+    ledger = SqlLedger.open(path)
+
+    assert ledger.draw(payment, run=run) is None
+    ledger.draw(ledger.append(paid, run=run, place=0), run=run)
+    assert ledger.run(run).repeats == 1
+    ledger.verify()
