@@ -79,7 +79,7 @@ def test_a_killed_run_counts_in_full_until_it_is_closed(tmp_path):
     assert ledger.spent == sum((event.cost.value for event in ledger.events()), Fraction(0))
 
 
-def test_a_killed_run_resumes_and_ends_with_the_total_of_an_undisturbed_one(tmp_path):
+def test_a_killed_run_resumes_and_pays_only_for_what_a_kill_lost(tmp_path):
     quiet, disturbed = tmp_path / "quiet", tmp_path / "disturbed"
     schema = Schema.from_domain({"a": 3, "b": 4, "c": 5})
     for folder in (quiet, disturbed):
@@ -87,7 +87,7 @@ def test_a_killed_run_resumes_and_ends_with_the_total_of_an_undisturbed_one(tmp_
         prepare(folder)
     for outputs, moment in ((1, 0.0), (3, 0.012), (5, 0.02), (2, 0.007)):
         run_and_kill(disturbed, disturbed / "cp", outputs=outputs, moment=moment)
-    totals = []
+    totals, again = [], []
     for folder in (quiet, disturbed):
         table = _table(folder, schema.domain)
         made = release(
@@ -95,11 +95,17 @@ def test_a_killed_run_resumes_and_ends_with_the_total_of_an_undisturbed_one(tmp_
             ledger=folder / "t.ledger", checkpoint=folder / "cp", progress=False,
         )  # fmt: skip
         ledger = open_ledger(folder / "t.ledger")
+        (run,) = ledger.runs()
+        path = {payment.place: payment.event for payment in ledger.payments(run.id)}  # the last one of each
+        assert made.events == tuple(path.values())
+        assert Fraction(made.card["spent"]) == ledger.spent
         totals.append(ledger.spent)
-        assert made.events == tuple(ledger.events())
-        assert len(ledger.runs()) == 1
+        again.append(run.repeats)
 
-    assert totals[0] == totals[1]
+    event = made.events[0].cost.value
+    assert again[0] == 0
+    assert again[1] <= 4  # one for each kill that came between a draw and its journal
+    assert totals[1] == totals[0] + again[1] * event
 
 
 def _table(folder, domain: Domain):
