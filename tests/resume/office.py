@@ -74,6 +74,9 @@ class Wanderer(Mechanism):
     def outlook(self, domain: Any, workload: Any, *, allotment: Any, unit: Any) -> Outlook:
         return Outlook(measurements=PLACES, stddev=1.0, model_bytes=0, counting_bytes=0)
 
+    def noisiest(self, domain: Any, workload: Any, *, allotment: Any, unit: Any) -> tuple[()]:
+        return ()
+
 
 class Interrupting(Silent):
     """Ctrl-C after so many steps."""
@@ -117,7 +120,8 @@ class Office:
     """The event of every draw that was made."""
     outputs: dict[str, str] = field(default_factory=dict)
     """What was journalled under each ticket that was ever seen."""
-    snapshots: list[bytes] = field(default_factory=list)
+    snapshots: list[dict[str, bytes]] = field(default_factory=list)
+    """The files of folders, as they once were."""
     while_looking: Callable[[], None] | None = None
     is_running: bool = False
     noise: SeededNoise = field(default_factory=lambda: SeededNoise(1))
@@ -186,10 +190,11 @@ class Office:
         self.journal(folder).write_bytes(content[: max(0, len(content) - bytes_)])
 
     def keep(self, folder: Path) -> None:
-        self.snapshots.append(self.journal(folder).read_bytes())
+        self.snapshots.append({path.name: path.read_bytes() for path in folder.iterdir()})
 
-    def put_back(self, folder: Path, snapshot: bytes) -> None:
-        self.journal(folder).write_bytes(snapshot)
+    def put_back(self, folder: Path, snapshot: dict[str, bytes]) -> None:
+        for name, content in snapshot.items():
+            (folder / name).write_bytes(content)
 
     def delete(self, folder: Path) -> None:
         shutil.rmtree(folder)

@@ -10,7 +10,6 @@ promise has left. ``MemoryLedger`` is here; ``sql_ledger.SqlLedger`` keeps lines
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
@@ -22,7 +21,8 @@ from sidelight.privacy.accountant import check_fits
 from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, cost_to_json
 from sidelight.privacy.chain import Line, Sums, is_apart, promise_line, replayed
 from sidelight.privacy.event import Event
-from sidelight.privacy.marks import Marks, new_key, same_table
+from sidelight.privacy.marks import Marks, same_table
+from sidelight.privacy.pages import MemoryPages, Pages
 from sidelight.privacy.promise import Promise as Promise
 from sidelight.privacy.promise import cannot_draw_again, exhausted
 from sidelight.privacy.runs import Payment, RunSummary, payments_of, summary_of
@@ -152,34 +152,6 @@ class Ledger(Protocol):
         With the ``head`` that a release kept, also that the ledger still holds that line:
         without it, lines missing at the end cannot be seen.
         """
-        ...
-
-
-class Pages(Protocol):
-    """Where lines are kept, inside one transaction."""
-
-    def first(self, run: str) -> Line | None:
-        """The line with which a run begins."""
-        ...
-
-    def last(self, run: str | None = None) -> Line | None:
-        """The last line of all, or of a run."""
-        ...
-
-    def at(self, number: int) -> Line | None:
-        """The line with this number."""
-        ...
-
-    def lines(self, run: str | None = None, *, after: int = 0) -> Iterator[Line]:
-        """All lines in order, or a run's; those with a larger number than ``after``."""
-        ...
-
-    def add(self, line: Line) -> None:
-        """Keep one more line."""
-        ...
-
-    def key(self) -> str:
-        """The key of the marks, which is made when it is first asked for."""
         ...
 
 
@@ -470,37 +442,10 @@ class MemoryLedger(ChainedLedger):
         self.promise = promise
         self.where = "in memory"
         self._known = promise_line(promise)
-        self._pages = _MemoryPages([self._known])
+        self._pages = MemoryPages([self._known])
         self._lock = threading.RLock()
 
     @contextmanager
     def _transaction(self, *, to_write: bool) -> Iterator[Pages]:
         with self._lock:
             yield self._pages
-
-
-class _MemoryPages:
-    def __init__(self, lines: list[Line]) -> None:
-        self._lines = lines
-        self._key = new_key()
-        self._of_run: dict[str, list[Line]] = {"": list(lines)}
-
-    def first(self, run: str) -> Line | None:
-        return self._of_run.get(run, [None])[0]
-
-    def last(self, run: str | None = None) -> Line | None:
-        return self._lines[-1] if run is None else self._of_run.get(run, [None])[-1]
-
-    def at(self, number: int) -> Line | None:
-        return self._lines[number - 1] if number <= len(self._lines) else None
-
-    def lines(self, run: str | None = None, *, after: int = 0) -> Iterator[Line]:
-        lines = self._lines if run is None else self._of_run.get(run, [])
-        return iter(lines[bisect_right(lines, after, key=lambda line: line.number) :])
-
-    def key(self) -> str:
-        return self._key
-
-    def add(self, line: Line) -> None:
-        self._lines.append(line)
-        self._of_run.setdefault(line.run, []).append(line)
