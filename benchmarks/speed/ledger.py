@@ -1,12 +1,17 @@
-"""How long a ledger takes to open as it grows: every line is read, hashed, and added up again.
+"""How long a ledger takes to open as it grows, and to spend from.
 
     OMP_NUM_THREADS=1 python benchmarks/speed/ledger.py   a minute; writes benchmarks/results/ledger_open.json
 
-Runs of 30 rounds each, a selection and a measurement a round, written straight into an SQLite file; then the
-file is opened three times, in processor time. Opening refuses whatever ``sidelight ledger verify`` refuses.
+Opening: every line is read, hashed, and added up again. Runs of 30 rounds each, a selection and a measurement
+a round, each paid and drawn, written straight into an SQLite file; then the file is opened three times, in
+processor time. Opening refuses whatever ``sidelight ledger verify`` refuses.
+
+Spending: the median of an event's payment, of the line that takes it up, and of its journal, each on disk
+before the next begins, in the time that passes.
 """
 
 import json
+import secrets
 import sys
 import tempfile
 import time
@@ -14,7 +19,10 @@ from fractions import Fraction
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import numpy as np
+
 from experiment import RESULTS, machine
+from sidelight.journal import Journal
 from sidelight.privacy.budget import Budget, cost_to_json
 from sidelight.privacy.chain import Line, Sums
 from sidelight.privacy.event import Exponential, Gaussian
@@ -48,14 +56,37 @@ def grown(path: Path, runs: int) -> int:
             pages.add(last)
             for event in events * ROUNDS:
                 of_run, total = of_run.charged(budget.tally(event.cost)), total.counted()
-                paid = {"event": event.as_json()}
+                place = of_run.places - 1
+                paid = {"event": event.as_json(), "place": place}
                 last = Line.after(last, "event", paid, total=total, run=run, of_run=of_run)
                 pages.add(last)
+                drawn = {"payment": last.number, "place": place, "ticket": secrets.token_hex(16)}
+                last = Line.after(last, "draw", drawn, total=total, run=run, of_run=of_run)
+                pages.add(last)
             total = total.closed(budget.tally(allotment), of_run)
-            of_run = Sums(of_run.tally, of_run.events)
-            last = Line.after(last, "close", {}, total=total, run=run, of_run=of_run)
+            last = Line.after(last, "close", {}, total=total, run=run, of_run=of_run.ended())
             pages.add(last)
     return last.number
+
+
+def spending(folder: Path, events: int) -> dict[str, float]:
+    """Median milliseconds that each step of an event waits for its disk."""
+    ledger = SqlLedger.create(folder / "spent", Promise(Budget(epsilon=1, delta=1e-9), Unit("replace"), "x"))
+    cost = ledger.promise.budget.rho() / events
+    event = Gaussian.at(cost, what="age × sex × education", l2_squared=Fraction(2))
+    run = ledger.begin(ledger.promise.budget.rho(), label="a run")
+    answer, taken = np.arange(1000), []
+    with Journal.open(folder / "run", run=run, settings={}) as journal:
+        for place in range(events):
+            start = time.perf_counter()
+            payment = ledger.append(event, run=run, place=place)
+            paid = time.perf_counter()
+            ticket = ledger.draw(payment, run=run)
+            drawn = time.perf_counter()
+            journal.append(event, answer, str(ticket))
+            taken.append((paid - start, drawn - paid, time.perf_counter() - drawn))
+    steps = ("payment", "draw", "journal")
+    return dict(zip(steps, np.round(1000 * np.median(taken, axis=0), 2).tolist(), strict=True))
 
 
 def main() -> None:
@@ -74,7 +105,8 @@ def main() -> None:
                 "microseconds a line": round(1e6 * min(taken) / lines, 1),
                 "bytes": path.stat().st_size,
             }
-    results = {"machine": machine(), "opening": figures}
+        waited = spending(Path(folder), 200)
+    results = {"machine": machine(), "opening": figures, "milliseconds an event": waited}
     (RESULTS / "ledger_open.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(results, indent=1))
 
