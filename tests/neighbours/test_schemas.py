@@ -36,7 +36,7 @@ def labels(*labels: object) -> CategoricalColumn:
 
 KINDS: dict[str, tuple[Column, list[Any]]] = {
     "text": (labels("north", "south", ""), ["north", "south", "south", "north", "east", "south"]),
-    "whole as text": (labels("1", "2", "01"), [1, 2, 2, 1, 3, 2]),
+    "whole as text": (labels("1", "2", "01"), [1, 2, 2, 1, 3, 2, 1, 1]),
     "real as text": (labels("0.25", "0.5", "1"), [0.25, 0.5, 0.5, 0.25, 7.25, 0.5]),
     "whole and real as text": (labels("1", "0.5", "1e-07"), [1.0, 0.5, 0.5, 1e-07, 7.0, 0.5]),
     "boolean as text": (labels("true", "false"), [True, False, False, True, True, False]),
@@ -45,7 +45,7 @@ KINDS: dict[str, tuple[Column, list[Any]]] = {
         labels("2020-01-01", "2020-06-01T12:00:00.5"),
         [datetime(2020, 1, 1), datetime(2020, 6, 1, 12, 0, 0, 500_000)] * 3,
     ),
-    "whole labels": (labels(1, 2), [1, 2, 2, 1, 3, 2]),
+    "whole labels": (labels(1, 2), [1, 2, 2, 1, 3, 2, 1, 1]),
     "real labels": (labels(1.0, 0.5), [1.0, 0.5, 0.5, 1.0, 7.25, 0.5]),
     "boolean labels": (labels(*(True, False)), [True, False, False, True, True, False]),
     "whole": (IntegerColumn("x", low=0, high=9, missing=True, outside="other"), [1, 2, 3, 4, 5, 60]),

@@ -253,3 +253,14 @@ def test_a_file_that_is_no_table_is_refused_before_anything_is_paid(content, tmp
         )  # fmt: skip
 
     assert not ledger.runs()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_spark_frame_keeps_each_value_with_its_cell(spark, behind_the_curator):
+    lines = [(float(i), i % 2 if i % 7 else None) for i in range(500)]
+    frame = spark.createDataFrame(lines, "income double, region int").repartition(5)
+
+    seen = behind_the_curator(frame, cells=["0", "1"])
+
+    assert sorted(seen) == [(min(value, 500.0), 2 if cell is None else cell) for value, cell in lines]

@@ -3,7 +3,7 @@
 A file or a database table comes back as a pyarrow table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,18 @@ def columns_of(frame: Any) -> tuple[list[str], Callable[[int], Any]]:
     if kind == "polars":
         collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
         return list(collected.columns), collected.to_series
-    if kind == "spark":
-        return list(frame.columns), lambda place: _spark_column(frame, place)
     table = _arrow_table(frame)
     return list(table.column_names), table.column
+
+
+def collected(frame: Any, places: Sequence[int]) -> list[Any]:
+    """These columns of a Spark frame, brought here in one go: a second one might have another order."""
+    asked = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))]).select(*[f"c{i}" for i in places])
+    if hasattr(asked, "toArrow"):
+        return list(asked.toArrow().columns)
+    # By way of pandas a whole number beside a missing one would be real.
+    lines = asked.collect()
+    return [[line[i] for line in lines] for i in range(len(places))]
 
 
 def to_arrow(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
@@ -139,12 +147,6 @@ def _arrow_table(frame: Any) -> Any:
     if isinstance(frame, pa.RecordBatchReader):
         return frame.read_all()
     return pa.table(frame)
-
-
-def _spark_column(frame: Any, place: int) -> Any:
-    named = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))]).select(f"c{place}")
-    # By way of pandas a whole number beside a missing one would be real.
-    return named.toArrow().column(0) if hasattr(named, "toArrow") else [line[0] for line in named.collect()]
 
 
 def _typed(column: Any) -> Any:

@@ -87,8 +87,8 @@ class Cells:
         kinds = {_kind_of(label) for label in self.labels}
         if len(kinds) > 1 or None in kinds:
             raise SettingError(
-                "cells must all be of one type: text, numbers below 2^53, true and false, or dates "
-                "without a time zone."
+                "cells must all be of one type: text without null characters, numbers below 2^53, true and "
+                "false, or dates without a time zone."
             )
         self._meaning = _MEANINGS[kinds.pop() or "text"] if kinds else text_of
         self._place = {self._meaning(label): place for place, label in enumerate(self.labels)}
@@ -105,7 +105,9 @@ class Cells:
             return cls(sorted(set(whole)))
         if kinds == {"boolean"}:
             return cls(sorted({bool(value) for value in present}))
-        return cls(sorted({text_of(value) for value in present} - {NO_TEXT}))
+        return cls(
+            sorted({text for text in map(text_of, present) if text is not None and NO_TEXT not in text})
+        )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -122,7 +124,7 @@ class Cells:
 
 def _kind_of(label: object) -> CellKind | None:
     if isinstance(label, str):
-        return "text"
+        return None if NO_TEXT in label else "text"
     if isinstance(label, (bool, np.bool_)):
         return "boolean"
     if isinstance(label, (date, np.datetime64)):
@@ -162,10 +164,15 @@ def _from_source(table: Any, names: Sequence[str]) -> dict[str, Each]:
 
 
 def _from_frame(table: Any, names: Sequence[str]) -> dict[str, Each]:
-    from sidelight.data.frames import columns_of, kind_of
+    from sidelight.data.frames import collected, columns_of, kind_of
 
-    if kind_of(table) is None:
+    kind = kind_of(table)
+    if kind is None:
         raise DataError(f"a {type(table).__name__} is not a table that can be read.")
+    if kind == "spark":
+        _check_names(names, table.columns)
+        columns = collected(table, [table.columns.index(name) for name in names])
+        return {name: Each(column) for name, column in zip(names, columns, strict=True)}
     present, column = columns_of(table)
     _check_names(names, present)
     return {name: Each(column(present.index(name))) for name in names}
