@@ -18,6 +18,7 @@ _NAME = re.compile(r"[\w$-]+(?:[ .][\w$-]+)*")
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _SECRET = re.compile(r"(?i)(?:password|passwd|pwd|passfile)\s*(?:=|%3d)")
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s'\"]+")
+_WORD = re.compile(r"(?i)\b(user|\w*password|passwd|pwd|passfile|options|host|hostaddr)\s*=\s*[^\s'\"]+")
 _UNNAMED = "a database"
 
 
@@ -102,10 +103,11 @@ def without_addresses(text: str) -> str:
     """
 
     def named(found: re.Match[str]) -> str:
-        is_known = "…" in found[0] or re.fullmatch("(?i)https?:[^@?&=]*", found[0])  # ours, or a page
+        is_known = "://…" in found[0] or re.fullmatch("(?i)https?:[^@?&=]*", found[0])  # ours, or a page
         return found[0] if is_known else source_name(found[0])
 
-    return re.sub(r"(?i)(\bpassword\s*=\s*)[^\s'\"]+", r"\1…", _IN_TEXT.sub(named, text))
+    said = _IN_TEXT.sub(named, text)
+    return _WORD.sub(r"\1=…", said) if _SECRET.search(said) else said
 
 
 def failure(sqlstate: str | None) -> str:

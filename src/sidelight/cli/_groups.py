@@ -15,7 +15,7 @@ from sidelight.statistics.answer import MixedAnswer
 from sidelight.statistics.columns import Missing, numbers, read_columns
 from sidelight.statistics.group import Group
 
-TableFile = Annotated[Path, typer.Argument(help="The table: CSV or Parquet, one record a person.")]
+TableFile = Annotated[str, typer.Argument(help="The table: CSV or Parquet, one record a person.")]
 Value = Annotated[str, typer.Option(help="The column of numbers.")]
 Bounds = Annotated[
     tuple[float, float],
@@ -30,7 +30,7 @@ GroupNeeds = Annotated[
     list[str] | None,
     typer.Option("--group", help="A group's ε, such as patients=0.1 or staff=public. May be repeated."),
 ]
-PublicFile = Annotated[Path | None, typer.Option("--public", help="A public table with the same column.")]
+PublicFile = Annotated[str | None, typer.Option("--public", help="A public table with the same column.")]
 LedgerPlace = Annotated[
     str | None, typer.Option("--ledger", help="Where spending is kept: file or database URL.")
 ]
@@ -65,14 +65,14 @@ SvgFile = Annotated[
 
 
 def read_groups(
-    table: Path,
+    table: str,
     value: str,
     *,
     epsilon: float | None,
     epsilon_column: str | None,
     group_column: str | None,
     needs: list[str] | None,
-    public: Path | None,
+    public: str | None,
     missing: Missing = "refuse",
 ) -> list[Group]:
     """The groups that the options describe, in a fixed order; nothing is charged yet."""

@@ -25,7 +25,7 @@ from sidelight.data.engines.spark import SparkSource
 from sidelight.data.engines.sql import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
-from sidelight.sources import is_postgres, scheme_of, source_name
+from sidelight.sources import is_postgres, source_name
 
 _CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -52,7 +52,7 @@ def open_source(source: Any, schema: Schema | None = None) -> SqlSource:
             return PostgresSource(text)
         if text.startswith("spark:"):
             return SparkSource.of_table(text.removeprefix("spark:"))
-        if scheme_of(text) is not None:
+        if source_name(text) != text:  # an address of another kind
             raise DataError(f"{source_name(text)} cannot be read: a table must be {_ACCEPTED}.")
         return _open_files(text)
     kind = frames.kind_of(source)

@@ -157,6 +157,8 @@ class _Place:
         self.table = _TABLE
         scheme = scheme_of(given)
         if scheme is None:
+            if source_name(given) != given:
+                raise LedgerError("a ledger is a file, or an address such as postgresql://…#people.")
             self.path = Path(given)
         elif scheme.startswith("sqlite"):
             database = _parsed(given).database
@@ -192,7 +194,7 @@ class _Place:
         except FileExistsError:
             raise LedgerError(f"{self.name} exists already; open it, or choose another name.") from None
         except OSError as error:
-            raise LedgerError(f"{self.path} cannot be created: {error.strerror}.") from error
+            raise LedgerError(f"{source_name(self.path)} cannot be created: {error.strerror}.") from error
 
     def abandon(self) -> None:
         """Take back ``claim``."""
@@ -204,14 +206,16 @@ class _Place:
         if self.path is None:
             return
         if not self.path.exists():
-            raise LedgerError(f"there is no ledger {self.path}; create it with its promise first.")
+            raise LedgerError(
+                f"there is no ledger {source_name(self.path)}; create it with its promise first."
+            )
         if not self.path.is_file():
-            raise LedgerError(f"{self.path} is a folder, not a ledger.")
+            raise LedgerError(f"{source_name(self.path)} is a folder, not a ledger.")
         try:
             with self.path.open("rb") as file:
                 start = file.read(16)
         except OSError as error:
-            raise LedgerError(f"{self.path} cannot be read: {error.strerror}.") from error
+            raise LedgerError(f"{source_name(self.path)} cannot be read: {error.strerror}.") from error
         if not start:
             raise LedgerError(f"{self.name} is empty: its creation was interrupted, or it was emptied.")
         if start != b"SQLite format 3\0":

@@ -118,6 +118,8 @@ class PostgresSource:
         address, table = split_address(url)
         if not table:
             raise DataError("name the table after a #, as in postgresql://…#table.")
+        if "://" not in address:
+            raise DataError("give the address of a database as text: a Path keeps one of its slashes only.")
         self._name = source_name(url)
         self._psycopg: Any = need("psycopg", "to read a PostgreSQL table")
         self._address = "postgresql://" + address.partition("://")[2]
