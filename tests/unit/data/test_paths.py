@@ -84,14 +84,18 @@ def test_a_pattern_is_expanded_where_there_is_no_such_file(here):
         Table.read("d*.csv", SCHEMA)
 
 
+def read(pattern):
+    return [age for (age,) in open_source(pattern).run(f"SELECT c0 FROM {engine.VIEW}").fetchall()]
+
+
 @posix
 def test_files_of_a_pattern_are_read_in_the_order_of_their_names_whatever_these_are(here):
     for place, name in enumerate(("p[1]", "p*", "p0")):
         Path(f"{name}.csv").write_text(f"age,sex\n{place},0\n")
 
     assert sorted(["p[1]", "p*", "p0"]) == ["p*", "p0", "p[1]"]
-    assert Table.read("p?*.csv", SCHEMA).codes()[:, 0].tolist() == [1, 2, 0]
-    assert Table.read("p*.csv", SCHEMA).codes()[:, 0].tolist() == [1]  # a file of that name
+    assert read("p?*.csv") == ["1", "2", "0"]
+    assert read("p*.csv") == ["1"]  # a file of that name
 
 
 def test_folders_called_after_a_column_do_not_give_it_values(here):
