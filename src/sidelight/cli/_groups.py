@@ -136,7 +136,7 @@ def parse_bias(text: str | None) -> Any:
         raise SettingError(f"--bias must be a number or 'measure'; got {text!r}.") from None
 
 
-def ledger_of(ledger: str | None, table: Path) -> Any:
+def ledger_of(ledger: str | None, table: str) -> Any:
     """The ledger, which refuses a table that is not its own; None where there is none."""
     if ledger is None:
         return None

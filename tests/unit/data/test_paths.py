@@ -85,7 +85,8 @@ def test_a_pattern_is_expanded_where_there_is_no_such_file(here):
 
 
 def read(pattern):
-    return [age for (age,) in open_source(pattern).run(f"SELECT c0 FROM {engine.VIEW}").fetchall()]
+    source = open_source(pattern)
+    return [age for (age,) in source.run(f"SELECT c0 FROM {engine.VIEW}").fetchall()]
 
 
 @posix
