@@ -4,6 +4,7 @@ Exact private counts are seen in this file and nowhere else. Each public method 
 event and hands it to ``Door``, which charges and writes it before the table is looked at.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -130,12 +131,12 @@ class Curator(Door):
 
         def look() -> NDArray[np.float64]:
             self._count_together([query.attrs for query in queries])
-            scores = np.zeros(judgement.options)
+            # PRIVACY: the start is public, so the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
+            parts = [judgement.start(float(2 * event.sensitivity / event.epsilon))]
             for place in judgement.in_turn(queries):
-                scores += judgement(queries[place], self._exact(queries[place]))
-            # PRIVACY: public, so the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
-            scores += judgement.start(float(2 * event.sensitivity / event.epsilon))
-            return scores
+                parts.append(judgement(queries[place], self._exact(queries[place])))
+            # PRIVACY: rounded once, however many queries there are, as the sensitivity allows for.
+            return np.array([math.fsum(of_option) for of_option in zip(*parts, strict=True)])
 
         def draw(scores: NDArray[np.float64]) -> NDArray[np.int64]:
             return np.array([exponential(self._noise, scores, event)], dtype=np.int64)

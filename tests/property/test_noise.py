@@ -82,8 +82,8 @@ def test_neighbouring_scores_stay_neighbours_on_the_grid(scores, moves, sensitiv
     """For each pair of candidates, the log-ratio of their chances moves by at most ε."""
     before = np.array(scores)
     after = before + np.array(moves[: before.size]) * float(sensitivity)
-    if float(np.abs(before).max()) > 2.0**30 * float(sensitivity):
-        return
+    if float(np.abs(before).max()) > 2.0**34 * float(sensitivity):
+        return  # adding the move would itself round by more than a score may
 
     gaps = [Gaps.of(s, epsilon=Fraction(1), sensitivity=sensitivity) for s in (before, after)]
 

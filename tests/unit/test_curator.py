@@ -18,7 +18,7 @@ from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Linear, Marginal
-from sidelight.select.judgement import LeastError
+from sidelight.select.judgement import Judgement, LeastError
 from sidelight.select.score import CellError, ModelError
 from sidelight.testing import SeededNoise
 
@@ -600,3 +600,31 @@ def test_exact_counts_are_dropped_once_nobody_can_pay_for_another_look(toy):
     curator.measure(Marginal(("a",)), curator.remaining)
 
     assert not curator._counts
+
+
+class Thirds(Judgement):
+    """Each query adds the same awkward number to the only option."""
+
+    options = 1
+
+    def sensitivity(self, unit, queries):
+        return Fraction(1)
+
+    def in_turn(self, queries):
+        return range(len(queries))
+
+    def __call__(self, query, exact):
+        return np.array([-1 / 3])
+
+
+def test_the_scores_of_options_are_rounded_once_however_many_queries_there_are(toy, monkeypatch):
+    curator, _ = toy.curator()
+    queries, seen = [Marginal(("a",))] * 50_000, []
+    monkeypatch.setattr(
+        "sidelight.curator.exponential", lambda noise, scores, event: seen.append(scores) or 0
+    )
+
+    curator.choose(queries, Thirds(), RHO)
+
+    exact = 50_000 * Fraction(-1 / 3)
+    assert abs(Fraction(seen[0][0]) - exact) <= abs(exact) / 2**53

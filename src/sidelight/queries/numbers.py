@@ -67,7 +67,9 @@ class Batch:
         return answers
 
     def _weigh(self, counts: NDArray[Any]) -> NDArray[Any]:
-        if len(self.members) * counts.size > _MATRIX_CELLS:
+        # PRIVACY: weights are multiples of 2⁻²⁰, so doubles add them exactly for less than 2³³ records.
+        is_exact = counts.dtype.kind not in "iu" or counts.sum() < 2**33
+        if len(self.members) * counts.size > _MATRIX_CELLS or not is_exact:
             return np.concatenate([member.apply(counts) for member in self.members])
         if "_matrix" not in self.__dict__:  # a cache beside the frozen fields; it depends on them alone
             rows = [member.transpose(np.ones(1), counts.shape).reshape(-1) for member in self.members]

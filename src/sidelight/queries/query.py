@@ -249,6 +249,14 @@ class Linear(_Scalar):
     def weights(self, shape: tuple[int, ...]) -> NDArray[Any]:
         return np.array(self.numerators, dtype=np.float64).reshape(self.shape) / self._DENOMINATOR
 
+    def apply(self, counts: NDArray[Any]) -> NDArray[Any]:
+        if counts.dtype.kind not in "iu":
+            return super().apply(counts)
+        # PRIVACY: exact for any number of records: whole numbers, cut where a double would begin to round.
+        numerators = np.array(self.numerators, dtype=np.int64).reshape(self.shape)
+        steps = np.clip((counts * numerators).sum(), -(2**53), 2**53)
+        return np.atleast_1d(steps / self._DENOMINATOR)
+
     def check(self, domain: Domain) -> None:
         domain.require(self.attrs)
         _distinct(self.attrs)
@@ -367,7 +375,7 @@ def whole(query: Query, answers: NDArray[Any]) -> NDArray[np.int64]:
     """Exact answers in multiples of the query's resolution."""
     if query.resolution == 1:
         return np.asarray(answers).astype(np.int64)
-    # Weights are whole multiples of 2⁻²⁰ and counts below 2³², so the product is exact in float64.
+    # Exact answers are whole multiples of 2⁻²⁰ up to 2³³, which a double holds and divides exactly.
     return np.rint(np.asarray(answers, dtype=np.float64) / float(query.resolution)).astype(np.int64)
 
 

@@ -9,9 +9,11 @@ exact law. So the draws never see a score, only a whole number k:
     η = ε / 2(Δ/γ + 3)                                   a fraction
     exp(ε s / 2Δ) becomes exp(η k)
 
-**Why ε holds.** Let s̃ be within γ of the formula's value s: rounding in a score may amount to 2⁻¹⁷ Δ < γ,
-which leaves room for 64 roundings of a score of 2³⁰ Δ, and for more of a smaller one. Then between
-neighbours
+**Why ε holds.** Every score is either its formula but for two roundings of the score itself, that is
+|s̃ − s| ≤ 2·2⁻⁵³ |s| (``score`` says how: its sums are exact), or its Δ has room for all of its rounding
+(``improvement``, ``judgement``). Both s̃ and s are clipped to ±B, where B is 2³⁵ Δ, rounded down to a power
+of two; clipping brings scores no further apart. If |s| ≤ B, they differ by 2⁻⁵² B at most. If |s| > B, then
+|s̃| ≥ (1 − 2⁻⁵²) B, and again they do. And 2⁻⁵² B ≤ 2⁻¹⁷ Δ < γ. So between neighbours
 
     |k − k'|  ≤  |s̃ − s̃'|/γ + 1  ≤  (Δ + 2γ)/γ + 1  =  Δ/γ + 3,
 
@@ -19,9 +21,9 @@ since rounding moves a difference by at most 1. So k is a score of sensitivity �
 the exponent that the exponential mechanism and permute-and-flip call for at ε: what is proved of them at
 ε holds of exp(η k). The price is 3γ/Δ < 2⁻¹⁴ of sharpness.
 
-Dividing by a power of two is exact, and so is rounding to a whole number. Scores are first clipped to
-±2⁴⁰ Δ, so that k fits; clipping brings scores no further apart. A score of −∞ is never chosen; which ones
-are −∞ must be decided without private data, like any filter of candidates.
+Dividing by a power of two is exact, and so are clipping at one and rounding to a whole number. No error of up
+to 10¹⁰ records is clipped: B is more than 1.7·10¹⁰ Δ. A score of −∞ is never chosen; which ones are −∞
+must be decided without private data, like any filter of candidates.
 """
 
 from dataclasses import dataclass
@@ -34,7 +36,8 @@ from sidelight.errors import SettingError
 from sidelight.privacy.coins import nearest
 
 _GRID_BITS = 16
-_CLIP_BITS = 40
+_CLIP_BITS = 35
+"""With 16 bits below Δ, two bits fewer than a double has: they are the two roundings of a score."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,9 @@ Sensitivity. Write A_i = 1/(r² v_i). Both sums grow as r does, and term by term
 so what is left after measuring grows with E by a slope in [0, 1]; so does EI. At r = ∞ the second sum
 stays and EI has slope 1: no jump. Hence |EI(E) − EI(E′)| ≤ |E − E′| ≤ Δ₁ of the marginal, for any v,
 P and σ, which are all public. A found root is off by a residual e = |E − C Σ (…)|; by the same slope
-EI is off by at most e. Errors are cut at 4n (cutting is 1-Lipschitz), residuals are kept below
-n·2⁻⁴², and rounding a sum of positive numbers costs less; twice n·2⁻⁴⁰ is added to the sensitivity.
+EI is off by at most e. Errors are cut at 4n (cutting is 1-Lipschitz), and residuals are kept below n·2⁻⁴².
+Each of the three sums adds positive numbers by pairs, with less than 64 roundings of each: for a sum of at
+most 4n, less than n·2⁻⁴⁴. Twice n·2⁻⁴⁰ is added to the sensitivity.
 """
 
 import math
@@ -77,7 +78,8 @@ class Profile:
         """C Σ_i (1/(r² v_i) + P)^(−½)."""
         if reach == 0.0:
             return 0.0
-        return float(_C1 * (self.cells @ (1.0 / np.sqrt((reach * self.roots) ** -2.0 + precision))))
+        left = self.cells / np.sqrt((reach * self.roots) ** -2.0 + precision)
+        return _C1 * float(left.sum())
 
     def reach(self, error: float, precision: float, residual: float) -> float:
         """R at which the expected error is this one, to within a residual; ∞ where there is none."""

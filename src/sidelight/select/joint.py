@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, Query
-from sidelight.select.score import ManyCountable, Score, answers_in_turn
+from sidelight.select.score import ManyCountable, Score, answers_in_turn, l1_error
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class JointError(Score):
             yield from places
 
     def __call__(self, query: Query, exact: NDArray[Any]) -> float:
-        error = float(np.abs(exact - self._answers[query.attrs]).sum())
+        error = l1_error(exact, self._answers[query.attrs])
         if isinstance(query, JointCandidate) and query.is_public:
-            return error - float(np.abs(exact - self._proxies[query.attrs]).sum())
+            return error - l1_error(exact, self._proxies[query.attrs])
         return error - self._cell_noise * exact.size

@@ -18,13 +18,13 @@ from sidelight._memory import blocks
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import ManyCountable, answers_in_turn
+from sidelight.select.score import LARGEST_ERROR, ManyCountable, answers_in_turn, on_steps
 
 Array = NDArray[np.float64]
 
 _SLACK = Fraction(1, 2**40)
-"""Of n: what rounding may cost. A sum of 2²⁰ terms in doubles is off by less than 2⁻³² of itself at worst,
-and by pairs, and then block by block, as here, by less than 2⁻⁴⁴."""
+"""Of n: what rounding may cost, and more. Errors are summed exactly (``score``) and cut at 4n. The product
+with a weight is rounded once, and so is the curator's sum over all queries and the start: less than 2⁻⁴²."""
 _CELLS_AT_ONCE = 1 << 12
 """Of each option, of which there may be ten."""
 _MOST_START = 2.0**10
@@ -99,5 +99,5 @@ class LeastError(Judgement):
         # A marginal may be as large as the models, and there are many options.
         for some in blocks(exact.size, _CELLS_AT_ONCE):
             mixed = self._mixtures @ np.stack([counts[some] for counts in self._answers[query.attrs]])
-            errors += np.abs(exact[some] - mixed).sum(axis=1)
-        return -self._weights[query.attrs] * np.minimum(errors, 4.0 * self._total)
+            errors += np.abs(exact[some] - on_steps(mixed)).sum(axis=1)
+        return -self._weights[query.attrs] * np.minimum(errors, min(4.0 * self._total, LARGEST_ERROR))
