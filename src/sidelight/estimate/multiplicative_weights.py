@@ -35,6 +35,9 @@ class Refittable(Protocol):
 
 M = TypeVar("M", bound=Refittable)
 
+_MOST_EXPONENT, _FARTHEST = 300.0, 1e300
+"""Where noise is far above n, e³⁰⁰ forgets what was before; beyond the other, doubles end."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplicativeWeights:
@@ -85,9 +88,11 @@ class MultiplicativeWeights:
 
     def _update(self, fold: Fold, attrs: Attrs, counts: Array, error: Array, total: float) -> None:
         """One update in place: A(x) ∝ A(x) · exp(η · error(x) / n), where error(x) = q(x) (m − q(A))."""
-        exponent = error * (self.step / total)
-        # The largest exponent is taken out: it cancels in the rescaling and cannot overflow.
-        factor = np.exp(exponent - exponent.max())
+        with np.errstate(over="ignore"):
+            exponent = np.clip(error * (self.step / total), -_FARTHEST, _FARTHEST)
+        # The largest exponent is taken out: it cancels in the rescaling and cannot overflow. None is so far
+        # below it that a cell could lose all its mass at once, which may be all that there is.
+        factor = np.exp(np.maximum(exponent - exponent.max(), -_MOST_EXPONENT))
         # Rescaling to the total needs the marginal alone, so all cells are multiplied only once.
         factor *= total / np.vdot(counts, factor)
         fold.multiply(attrs, factor)

@@ -319,7 +319,8 @@ class SupportWeights:
         after = before * (exp(step) if asked.values is None else np.exp(exponents))
         self._exponents[asked.where] += exponents
         self._weights[asked.where] = after
-        self._mass += float((after - before).sum())
+        # After a long step, what the difference rounds off may be more than all that is left.
+        self._mass = float(self._weights.sum() if abs(step) > 1 else self._mass + (after - before).sum())
         self._is_settled = False
         if not self.total / _MOST_MASS < self._mass < self.total * _MOST_MASS:
             self.settle()
