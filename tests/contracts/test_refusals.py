@@ -163,3 +163,26 @@ def test_a_share_too_small_for_any_noise_is_refused_before_anything_is_paid(mech
             public=people(60) if mechanism in ("pmw-pub", "jam") else None, progress=False, **settings,
         )  # fmt: skip
     assert not list(book.runs())
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "settings"),
+    [
+        ("mwem", {"clip": False, "candidates": "queries", "model": "histogram", "passes": 100}),
+        ("mwem", {"clip": False, "step": 1e308, "passes": 1}),
+        ("mwem-pub", {"rounds": 9, "step": 1e308}),
+        ("pmw-pub", {"rounds": 9, "step": 1e308, "support": "random", "support_records": 1}),
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_far_below_their_noise_make_a_release_all_the_same(mechanism, settings, seed):
+    unit = Unit("add-or-remove", records=1000)
+    book = MemoryLedger(Promise(Budget(epsilon=1.0, delta=1e-9), unit, "people"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = sl.release(
+            people(seed), schema=SCHEMA, epsilon=1e-3, mechanism=mechanism, ledger=book, progress=False,
+            workload=[(), ("a",), ("b",), ("a", "b")], noise=SeededNoise(seed),
+            public=people(60) if "pub" in mechanism else None, **settings,
+        )  # fmt: skip
+    assert np.isfinite(made.count(("a", "b"))).all()

@@ -43,7 +43,9 @@ def sparing(squares: LeastSquares, slope: Any, shares: Any) -> Any:
 def nudge(squares: LeastSquares, slope: Any) -> float:
     """A step along the slope so short that shares move in proportion to it."""
     library = squares.library
-    return 1e-4 / (library.greatest(slope) + library.greatest(-slope) + 1e-300)
+    highest, lowest = library.greatest(slope), -library.greatest(-slope)
+    # A slope that is the same everywhere moves nothing, and a step along it must stay a number.
+    return 1e-4 / max(highest - lowest, 1e-12 * max(abs(highest), abs(lowest)), 1e-300)
 
 
 def lifted(squares: LeastSquares, theta: Any, shares: Any, nudged: Any, step: float) -> tuple[Any, float]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.door import Door
-from sidelight.errors import SettingError
+from sidelight.errors import DataError, SettingError
 from sidelight.measure.gaussian import gaussian
 from sidelight.measure.laplace import laplace
 from sidelight.privacy import event as events
@@ -372,9 +372,16 @@ def open_groups(
     """A curator over private groups, whose allotment is that of the group with the most to spend."""
     most = max(groups, key=lambda group: group.epsilon or 0.0)
     assert most.epsilon is not None
-    with open_run(most.epsilon, unit=unit, delta=delta, ledger=ledger, label=label) as run:
-        if not run["unit"].total_is_public and any(group.declared_size is not None for group in groups):
-            raise SettingError("a group's size cannot be declared under add-or-remove: there it is private.")
+
+    def check(who: Unit, _: Cost) -> None:
+        if not who.total_is_public:
+            if any(group.declared_size is not None for group in groups):
+                raise SettingError("a group's size cannot be declared under add-or-remove: it is private.")
+        elif any(group._values.size == 0 for group in groups):
+            # PRIVACY: sizes are public here. Where they are not, an empty group is a group like any other.
+            raise DataError("a group is empty; leave it out, or give it at least one value.")
+
+    with open_run(most.epsilon, unit=unit, delta=delta, ledger=ledger, label=label, check=check) as run:
         yield GroupCurator(groups, grid, noise=noise, **run)
 
 
@@ -386,10 +393,12 @@ def open_run(
     delta: float | None,
     ledger: Ledger | str | Path | None,
     label: str,
+    check: Callable[[Unit, Cost], None],
 ) -> Iterator[dict[str, Any]]:
     """What a curator needs of its ledger: allotment, unit, ledger and run.
 
-    The unit is the ledger's, where there is one. What is not spent goes back when the run ends.
+    The unit is the ledger's, where there is one; ``check`` refuses what does not go with it, or with the
+    allotment, before a run begins. What is not spent goes back when the run ends.
     """
     budget = Budget(epsilon=epsilon, delta=0.0 if delta is None else delta)
     allotment: Cost = budget.pure() if delta is None else budget.rho()
@@ -400,6 +409,7 @@ def open_run(
 
         book = open_ledger(ledger)
         agreed_unit(asked=unit, promise=book.promise)
+    check(book.promise.unit, allotment)
     run = book.begin(allotment, label=label)
     try:
         yield {"allotment": allotment, "unit": book.promise.unit, "ledger": book, "run": run}

@@ -38,7 +38,7 @@ class Group:
 
     >>> Group([1.0, 2.0, 4.0], epsilon=0.5, name="patients")
     Group('patients', ε = 0.5)
-    >>> Group([], epsilon=0.5)
+    >>> Group([], public=True)
     Traceback (most recent call last):
     sidelight.errors.DataError: a group is empty; leave it out, or give it at least one value.
     """
@@ -63,7 +63,7 @@ class Group:
         check_missing(missing, -math.inf, math.inf)  # and the bounds, once they are known
         # PRIVACY: a private group keeps its values under a name that only the curator reads.
         self._values = numbers(Each(values), who, missing=missing)
-        if self._values.size == 0:
+        if public and self._values.size == 0:
             raise DataError(f"{who} is empty; leave it out, or give it at least one value.")
         if size is not None and size != self._values.size:
             raise DataError(f"{who} was declared with another size than it has values; nothing was charged.")
@@ -148,6 +148,14 @@ def exact_share(quantile: float) -> Fraction:
     Fraction(1, 10)
     """
     return Fraction(quantile).limit_denominator(10**9)
+
+
+def asked_share(quantile: float) -> Fraction:
+    """The share that somebody asks for: a fraction strictly between 0 and 1."""
+    found = exact_share(quantile)
+    if not 0 < found < 1:
+        raise SettingError(f"a quantile's share must not be as near to 0 or 1 as {quantile:g}.")
+    return found
 
 
 def _is_number(value: object) -> bool:

@@ -52,7 +52,8 @@ class GroupQuantiles:
         per_person = self.weights[asked] / self.sizes[asked]
         # All but the Laplace noise of ranks: sampling, and draws from beyond the data.
         rest = self.variances - 2 * (self.rank_scales / self.sizes) ** 2
-        sampling = float((self.weights**2 * rest).sum())
+        # What is left after a subtraction may be a little below 0 where the noise is far above it.
+        sampling = max(0.0, float((self.weights**2 * rest).sum()))
         estimate = float(self.weights[asked] @ self.estimates[asked])
         deviations = np.full(slope.likely.size, math.sqrt(sampling))
         return Part(estimate, Spread(deviations, per_person * self.rank_scales[asked], slope.likely))

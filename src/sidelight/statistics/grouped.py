@@ -21,6 +21,7 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.errors import SettingError
+from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Event
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
@@ -168,10 +169,14 @@ def grouped_mean(
     # MEASURE sizes, squares and sums, each as one vector.
     label = f"mean by {by} over {len(labels)} cells"
     squares = None
-    with open_run(epsilon, unit=unit, delta=terms.group_delta, ledger=ledger, label=label) as run:
-        curator = CellCurator(values, codes, len(labels), grid, noise=noise, **run)
+
+    def check(who: Unit, allotment: Cost) -> None:
         for share in (size_share, asks or size_share, 1 - size_share - asks):
-            grid.finest(curator.remaining * Fraction(share), curator.unit)  # refuses too small an ε
+            grid.finest(allotment * Fraction(share), who)  # refuses too small an ε
+
+    delta = terms.group_delta
+    with open_run(epsilon, unit=unit, delta=delta, ledger=ledger, label=label, check=check) as run:
+        curator = CellCurator(values, codes, len(labels), grid, noise=noise, **run)
         sizes_cost, rest = curator.remaining.split(size_share)
         squares_cost, sums_cost = rest.split(asks / (1 - size_share))
         sizes = curator.sizes(sizes_cost)

@@ -31,7 +31,7 @@ from sidelight.statistics.answer import GroupShare, MixedAnswer
 from sidelight.statistics.bias import Bias, Mixed, Part, check_bias, mix
 from sidelight.statistics.density import Density
 from sidelight.statistics.grid import Grid
-from sidelight.statistics.group import Array, Group, check_bounds, check_groups, exact_share, named
+from sidelight.statistics.group import Array, Group, asked_share, check_bounds, check_groups, named
 from sidelight.statistics.group_quantiles import GroupQuantiles, measure_quantiles
 from sidelight.statistics.spread import Spread
 from sidelight.statistics.terms import Terms, check_shares
@@ -105,7 +105,7 @@ def mixed_quantile(
     density = densities.choose(density, public_values, has_private=bool(private))
     check_bias(bias, bias_factor)
     check_shares(density_share=density_share, size_share=size_share)
-    share = exact_share(quantile)
+    share = asked_share(quantile)
     sigma2 = grid.width**2 / 4 if variance is None else variance
     mean_noise = None
     if weights == "mean":

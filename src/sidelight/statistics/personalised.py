@@ -38,7 +38,7 @@ from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.statistics.answer import GroupShare, MixedAnswer
 from sidelight.statistics.grid import Grid
-from sidelight.statistics.group import Array, Group, check_bounds, check_groups, exact_share, named
+from sidelight.statistics.group import Array, Group, asked_share, check_bounds, check_groups, named
 from sidelight.statistics.spread import Spread
 from sidelight.statistics.terms import Terms
 
@@ -227,6 +227,7 @@ def personalised_quantile(
     """
     check_groups(groups, alone=True)
     _check.share(quantile=quantile)
+    share = asked_share(quantile)
     grid = Grid(*check_bounds(bounds, groups))
     terms = Terms(ledger=ledger, noise=noise)
     private = _private(groups)
@@ -234,7 +235,7 @@ def personalised_quantile(
     with terms.open([groups[i] for i in private], grid, label=f"quantile of {len(groups)} groups") as curator:
         sizes = np.array([0.0 if not group.is_public else group.public_values.size for group in groups])
         sizes[private] = curator.public_sizes()
-        estimate, event = curator.personalised_quantile(exact_share(quantile), public)
+        estimate, event = curator.personalised_quantile(share, public)
     card = terms.card("quantile by the personalised exponential mechanism", grid, curator)
     shares = _shares(groups, sizes, sizes / sizes.sum(), (event,), used=[True] * len(groups))
     return MixedAnswer(estimate, math.nan, (grid.low, grid.high), shares, card)

@@ -34,7 +34,6 @@ def test_a_group_is_public_or_private_and_not_both():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([], "is empty"),
         ([1.0, math.nan], "missing values"),
         (["a"], "not numbers"),
         ([[1.0], [2.0]], "not numbers"),
@@ -46,6 +45,41 @@ def test_a_group_is_public_or_private_and_not_both():
 def test_values_that_cannot_be_averaged_are_refused_without_quoting_one(values, message):
     with pytest.raises(DataError, match=message):
         Group(values, epsilon=1.0)
+
+
+def test_a_public_group_without_values_is_refused():
+    with pytest.raises(DataError, match="is empty"):
+        Group([], public=True)
+
+
+@pytest.mark.parametrize(
+    "statistic", [mixed_mean, lambda groups, **asked: mixed_quantile(groups, 0.5, **asked)]
+)
+def test_a_private_group_without_values_is_one_like_any_other_where_its_size_is_private(statistic):
+    groups = [Group([], epsilon=1.0), Group([0.2, 0.4], epsilon=1.0)]
+    asked = {"bounds": (0, 1), "noise": SeededNoise(1)}
+    for some in (groups, groups[::-1]):
+        assert math.isfinite(statistic(some, unit="add-or-remove", **asked).estimate)
+    book = MemoryLedger(Promise(Budget(epsilon=5.0, delta=0.0), Unit("replace"), "people"))
+    with pytest.raises(DataError, match="is empty"):
+        statistic(groups, ledger=book, **asked)
+    assert not list(book.runs())
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-7, 1e-3])
+@pytest.mark.parametrize("quantile", [1e-9, 0.5, 0.999999])
+def test_a_quantile_lost_in_its_noise_is_an_answer_still(quantile, epsilon):
+    groups = [Group([0.2] * size, epsilon=epsilon) for size in (40, 9)]
+    found = mixed_quantile(groups, quantile, bounds=(0, 1), noise=SeededNoise(1))
+    assert 0 <= found.estimate <= 1
+
+
+def test_a_share_too_near_to_the_ends_is_refused_before_a_run_begins():
+    book = MemoryLedger(Promise(Budget(epsilon=5.0, delta=0.0), Unit("replace"), "people"))
+    groups = [Group([0.2, 0.4], epsilon=1.0), Group([0.1], epsilon=1.0)]
+    with pytest.raises(SettingError, match="as near to 0 or 1"):
+        mixed_quantile(groups, 1e-12, bounds=(0, 1), ledger=book)
+    assert not list(book.runs())
 
 
 def test_a_declared_size_must_be_the_number_of_values_and_the_message_tells_neither():
