@@ -68,7 +68,9 @@ class SqlLedger(ChainedLedger):
                 if _tables(connection) & {table.name}:
                     raise LedgerError(f"{place.name} exists already; open it, or choose another name.")
                 table.create(connection)
-                _keys(table).create(connection)
+                _SqlPages(
+                    connection, table
+                ).key()  # so that whoever spends need not have the right to make it
                 for statement in _guards(engine.dialect.name, table.name):
                     connection.exec_driver_sql(statement)
                 _SqlPages(connection, table).add(line)
