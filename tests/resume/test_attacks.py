@@ -193,6 +193,7 @@ def test_the_command_says_that_it_paid_again(folder):
     card = json.loads((folder / "out" / "release.json").read_text())["card"]
     (run,) = sl.SqlLedger.open(folder / "l").runs()
     assert (run.repeats, run.events) == (1, 5)
+    assert run.as_json()["again"] == 1
     assert Fraction(card["spent"]) == run.spent.value > run.allotment.value
     assert card["epsilon_spent"] > 0.5
     assert "for draws that are not in this release" in render(sl.Release.load(folder / "out"))

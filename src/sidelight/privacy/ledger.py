@@ -295,8 +295,11 @@ class ChainedLedger(ABC):
         return payments_of(lines)
 
     def require_again(self, costs: Iterable[Cost], *, run: str) -> None:
-        wanted, budget, before = list(costs), self.promise.budget, self._last().total.tally
-        if wanted and not budget.admits(sum(map(budget.tally, wanted), start=before)):
+        wanted, budget = list(costs), self.promise.budget
+        if not wanted:
+            return
+        before = self._last().total.tally
+        if not budget.admits(sum(map(budget.tally, wanted), start=before)):
             raise cannot_draw_again(self.promise, before, wanted, run=run)
 
     def close(self, run: str) -> None:
