@@ -3,11 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 FAST := not slow and not statistical and not paper and not spark
 
-.PHONY: help env demo docs test test-slow lint format clean
+.PHONY: help env demo docs test test-slow fuzz lint format clean
 
 help:
 	@echo "make demo       run the embedded example, end to end"
 	@echo "make test       quick tests (make test-slow: statistical, paper, Spark)"
+	@echo "make fuzz       random commands (make fuzz N=50000 SEED=7)"
 	@echo "make docs       the documentation, into site/"
 	@echo "make lint       ruff, strict mypy"
 	@echo "make env        .venv with all development extras"
@@ -42,6 +43,11 @@ test: env
 
 test-slow: env
 	$(BIN)/python -m pytest -m "not ($(FAST))" -n 2 --dist loadfile
+
+N ?= 5000
+SEED ?= 1
+fuzz: env
+	$(BIN)/python tests/fuzz/fuzz.py --cases $(N) --seed $(SEED)
 
 lint: env
 	$(BIN)/ruff check .

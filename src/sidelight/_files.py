@@ -15,11 +15,14 @@ from typing import BinaryIO
 
 from sidelight._check import brief
 from sidelight.errors import InputError
+from sidelight.sources import scheme_of, source_name
 
 
 def named(path: str | Path, what: str) -> Path:
     """The path, unless it names nothing that could be made: an empty one, a root, a null character."""
     given = Path(path)
+    if scheme_of(str(path)) is not None:
+        raise InputError(f"{what} is kept in a file or folder; got the address {source_name(str(path))}.")
     if not given.name or given.name == ".." or "\0" in str(path):
         raise InputError(f"{what} needs a name; got {brief(str(path) if str(given) != '.' else '')}.")
     return given

@@ -37,6 +37,10 @@ class _InterruptedError(Exception):
     """Ctrl-C, under a name that typer lets through; its cause carries what the run noted."""
 
 
+class _UnreadError(Exception):
+    """Nobody reads the result any more, under a name that click lets through."""
+
+
 class _Commands(TyperGroup):
     """All commands; newer typer would turn Ctrl-C into a bare exit code, older into an Abort."""
 
@@ -45,6 +49,8 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             raise _InterruptedError from stop
+        except BrokenPipeError as unread:
+            raise _UnreadError from unread
 
 
 app = typer.Typer(
@@ -98,7 +104,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (_UnreadError, BrokenPipeError):
         # Whoever read the result has seen enough (| head): no error, and nothing left to say.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
         code = 0

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sidelight._extras import need
+from sidelight._files import named
 from sidelight.errors import LedgerError
 from sidelight.privacy.chain import Line, promise_line, replayed
 from sidelight.privacy.ledger import ChainedLedger, Ledger
@@ -191,6 +192,7 @@ class _Place:
         """
         if self.path is None:
             return
+        named(self.path, "a ledger")
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
