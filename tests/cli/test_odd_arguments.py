@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
+import sidelight as package
 from sidelight.cli.app import main
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.promise import Promise
@@ -29,8 +31,10 @@ PLACES = [
     "x" * 5000,
     "bad\udcff.csv",
     "/proc/x",
-    "x://y",
+    "xx://y",
 ]
+OWN = {**os.environ, "PYTHONPATH": str(Path(package.__file__).resolve().parent.parent)}
+"""The environment in which another process runs this very code."""
 SCHEMA = '[columns.age]\nkind = "integer"\nlow = 0\nhigh = 4\n'
 RELEASE = {
     "": "people.csv",
@@ -181,7 +185,7 @@ def test_one_damaged_byte_of_a_ledger_ends_in_a_sentence(folder):
 
 def command(*argv, folder, **more):
     return subprocess.Popen(
-        [sys.executable, "-m", "sidelight", *argv], cwd=folder, stderr=subprocess.PIPE, **more
+        [sys.executable, "-m", "sidelight", *argv], cwd=folder, stderr=subprocess.PIPE, env=OWN, **more
     )
 
 
@@ -203,7 +207,7 @@ def test_a_reader_who_has_seen_enough_ends_a_command_quietly(folder):
 def test_closed_output_is_no_bug(folder):
     process = subprocess.run(
         f'"{sys.executable}" -m sidelight answer out age >&-', shell=True, cwd=folder, stderr=subprocess.PIPE,
-        check=False,
+        check=False, env=OWN,
     )  # fmt: skip
 
     assert process.returncode == 0

@@ -57,7 +57,10 @@ def tell_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     for row in rows:
         table.add_row(*(Text(_shown(value)) for value in row))
     console = Console() if sys.stdout.isatty() else Console(width=160)
-    console.print(table)
+    with console.capture() as printed:
+        console.print(table)
+    # Printed like all results: rich itself would end the process on a closed pipe.
+    typer.echo(printed.get(), nl=False)
 
 
 def parse_settings(given: list[str] | None) -> dict[str, Any]:

@@ -105,8 +105,7 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except (_UnreadError, BrokenPipeError):
-        # Whoever read the result has seen enough (| head): no error, and nothing left to say.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
+        _stop_writing()
         code = 0
     except SidelightError as error:
         talk(_without_arguments(f"error: {error}"))
@@ -127,6 +126,13 @@ def _prepare_output() -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _stop_writing() -> None:
+    """Whoever read the result has seen enough (| head): what is left of it goes nowhere, without an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _interrupted(stop: BaseException) -> str:
