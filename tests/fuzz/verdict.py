@@ -1,5 +1,7 @@
 """What must be true of every command, whatever it was given."""
 
+import contextlib
+import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,15 +21,25 @@ class Outcome:
     out: str
     err: str
     before: dict[str, bytes] = field(repr=False)
-    """Ledgers by name, as bytes."""
+    """Ledgers by name, each as bytes that change where a line is added."""
     after: dict[str, bytes] = field(repr=False)
     written: dict[str, bytes] = field(repr=False, default_factory=dict)
     """Files that the command wrote, but for those that are private by name."""
 
 
 def ledgers(folder: Path) -> dict[str, bytes]:
-    """Every ledger in the folder, to the byte: a run that begins changes them."""
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.ledger")) if path.is_file()}
+    """Every ledger in the folder: all of its lines, since a run that begins adds one; if damaged, its bytes."""
+    return {path.name: _lines(path) for path in sorted(folder.glob("*.ledger")) if path.is_file()}
+
+
+def _lines(path: Path) -> bytes:
+    # Opened as a file that nobody changes, so that looking leaves no trace.
+    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as database:
+        try:
+            lines = database.execute("SELECT line, run, text, hash FROM sidelight_ledger ORDER BY line")
+            return repr(lines.fetchall()).encode("utf-8", "backslashreplace")
+        except (sqlite3.Error, UnicodeDecodeError):
+            return path.read_bytes()
 
 
 def faults(outcome: Outcome) -> list[str]:
