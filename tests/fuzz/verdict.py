@@ -28,7 +28,7 @@ class Outcome:
 
 
 def ledgers(folder: Path) -> dict[str, bytes]:
-    """Every ledger in the folder: all of its lines, since a run that begins adds one; if damaged, its bytes."""
+    """Every ledger in the folder by its lines, since a run that begins adds one; if damaged, by its bytes."""
     return {path.name: _lines(path) for path in sorted(folder.glob("*.ledger")) if path.is_file()}
 
 
