@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._files import named
+from sidelight._foreign import ForeignError, most_bytes, parse_json
 from sidelight.errors import CheckpointError, SidelightError
 from sidelight.privacy.event import Event
 from sidelight.privacy.marks import Marks, new_key, same_table
@@ -236,7 +237,11 @@ def _pack(output: NDArray[np.int64]) -> str:
 
 
 def _unpack(text: str) -> NDArray[np.int64]:
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8").astype(np.int64)
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(base64.b64decode(text, validate=True), most_bytes())
+    if not unpacker.eof:
+        raise ValueError("an output is cut off, or larger than any run's")
+    return np.frombuffer(content, dtype="<i8").astype(np.int64)
 
 
 def _run_of(first: bytes, path: Path, settings: Any) -> str:
@@ -258,8 +263,8 @@ def _run_of(first: bytes, path: Path, settings: Any) -> str:
 
 def _parse(line: bytes, path: Path) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        entry = parse_json(line)
+    except ForeignError as error:
         raise _edited(path) from error
     if not isinstance(entry, dict):
         raise _edited(path)
