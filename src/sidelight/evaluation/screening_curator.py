@@ -22,7 +22,6 @@ from sidelight.evaluation.best_mixture import exact, shares_of, tolerance_for
 from sidelight.measure.laplace import laplace
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost
-from sidelight.privacy.noise import LARGEST_SCALE
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 
@@ -58,11 +57,7 @@ def spending(cost: Cost, *, name: str, unit: Unit, n: int) -> events.Laplace:
     # difference by at most one step. All of it derives from n, public under replacement (spec 9.2, N9).
     moved = Fraction(min(unit.records, n), n) + 2 * tolerance_for(n)
     event = events.Laplace.at(cost, what=f"best-mixture error of {name}", l1=moved / _step(n) + 1)
-    if event.scale > LARGEST_SCALE:
-        raise SettingError(
-            f"ε = {float(cost):.3g} for each public table calls for more noise than can be drawn exactly; "
-            "spend more, or screen fewer tables."
-        )
+    event.require_drawable()
     return event
 
 

@@ -255,7 +255,7 @@ OTHER = Table.of_codes(Domain.of({"a": 3, "b": 2, "c": 3}), np.zeros((4, 3), dty
         ({"workload": [("a",), Cell(("b",), (0,))]}, WorkloadError, "whole marginals"),
         ({"workload": [()]}, WorkloadError, "one attribute or more"),
         ({"workload": [("d",)]}, WorkloadError, "d"),
-        ({"epsilon": 1e-12}, SettingError, "spend more"),
+        ({"epsilon": 1e-12}, SettingError, "too small"),
         ({"for_delta": 0.0}, SettingError, "delta"),
         ({"for_delta": 1.5}, SettingError, "delta"),
         ({"for_epsilon": 1e-300, "for_delta": 1e-300}, SettingError, "too little"),
