@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.table import Table
-from sidelight.estimate.projections import Projections
-from sidelight.estimate.support import Support
 from sidelight.mechanisms.base import Mechanism
+from sidelight.models.projections import Projections
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.privacy.unit import Unit

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
+from sidelight.curator.journal import Journal
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.journal import Journal
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.ledger import Ledger, MemoryLedger
 from sidelight.privacy.noise import NoiseSource

@@ -34,8 +34,7 @@ RANK = {room: rank for rank, rooms in enumerate(FLOW) for room in rooms}
 RANK["data.domain"] = RANK["_extras"]
 
 DRAWS = {
-    "sidelight.measure.gaussian",
-    "sidelight.measure.laplace",
+    "sidelight.measurement",
     "sidelight.select.exponential",
     "sidelight.select.permute_and_flip",
 }
@@ -82,7 +81,7 @@ def test_only_the_doors_draw():
 
 
 def test_only_the_draws_sample_noise():
-    allowed = {"privacy/noise.py", "measure/gaussian.py", "measure/laplace.py"} | DOORS
+    allowed = {"privacy/noise.py", "measurement.py"} | DOORS
     for path in modules():
         name = str(path.relative_to(SOURCE))
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -93,7 +92,7 @@ def test_only_the_draws_sample_noise():
 
 def test_a_planted_draw_outside_the_doors_is_seen(tmp_path):
     planted = tmp_path / "leak.py"
-    planted.write_text("from sidelight.measure.gaussian import gaussian\n")
+    planted.write_text("from sidelight.measurement import gaussian\n")
 
     assert imported(planted) & DRAWS
 

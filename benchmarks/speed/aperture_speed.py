@@ -28,7 +28,7 @@ from pairs import load
 from experiment import RESULTS, curator_of, machine, mean_and_error
 from sidelight.data.table import Table
 from sidelight.evaluation.marginals import workload_error
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
 from sidelight.privacy.budget import Budget

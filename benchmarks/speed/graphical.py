@@ -23,10 +23,10 @@ import pyarrow.parquet as pq  # noqa: E402
 
 from sidelight.data.domain import Attrs, Domain  # noqa: E402
 from sidelight.data.table import Table  # noqa: E402
-from sidelight.estimate.cliques import SizeOracle  # noqa: E402
-from sidelight.estimate.mirror_descent import MirrorDescent  # noqa: E402
-from sidelight.measure.measurement import Measurement  # noqa: E402
+from sidelight.fit.private_pgm import MirrorDescent  # noqa: E402
+from sidelight.measurement import Measurement  # noqa: E402
 from sidelight.queries.query import Marginal  # noqa: E402
+from sidelight.trees.triangulation import SizeOracle  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("SIDELIGHT_DATA", ROOT.parent / "shared" / "data"))

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from sidelight.data.domain import Domain
-from sidelight.estimate.arrays import Arrays, arrays
-from sidelight.estimate.inference import Calibrator
-from sidelight.estimate.junction_tree import JunctionTree
-from sidelight.estimate.mirror_descent import MirrorDescent
-from sidelight.measure.measurement import Measurement
+from sidelight.fit.private_pgm import MirrorDescent
+from sidelight.measurement import Measurement
 from sidelight.queries.query import Marginal
+from sidelight.trees.arrays import Arrays, arrays
+from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.sum_product import Calibrator
 
 ROOT = Path(__file__).resolve().parents[2]
 H200_BYTES_PER_SECOND = 4.8e12

@@ -36,14 +36,14 @@ from plot import line_plot
 from resumable import read, run_cells
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.estimate.blend import Blend
-from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.model import Model
-from sidelight.estimate.support import Support
 from sidelight.mechanisms.aim import AIM
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
+from sidelight.models.graphical import GraphicalModel
+from sidelight.models.mixture import Blend
+from sidelight.models.model import Model
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload
 

@@ -26,8 +26,8 @@ from jam_grid import DELTA
 from pairs import load
 
 from experiment import RESULTS, curator_of, machine, mean_and_error
-from sidelight.estimate.mirror_descent import MirrorDescent
 from sidelight.evaluation.marginals import workload_error
+from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.mechanisms.jam import JAM
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload

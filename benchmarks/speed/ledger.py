@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from experiment import RESULTS, machine
-from sidelight.journal import Journal
+from sidelight.curator.journal import Journal
 from sidelight.privacy.budget import Budget, cost_to_json
 from sidelight.privacy.chain import Line, Sums
 from sidelight.privacy.event import Exponential, Gaussian

@@ -24,9 +24,9 @@ from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.mechanisms.mwem import MWEM
-from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Rho
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.report.report import MOST_BYTES, write_report
 
 TIMES = 5

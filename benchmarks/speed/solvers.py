@@ -33,18 +33,18 @@ from pairs import load  # noqa: E402
 
 from experiment import RESULTS, curator_of, machine  # noqa: E402
 from sidelight.data.domain import Domain  # noqa: E402
-from sidelight.estimate.arrays import arrays  # noqa: E402
-from sidelight.estimate.graphical import GraphicalModel  # noqa: E402
-from sidelight.estimate.inference import Calibrator  # noqa: E402
-from sidelight.estimate.junction_tree import JunctionTree  # noqa: E402
-from sidelight.estimate.least_squares import LeastSquares, estimate_total  # noqa: E402
-from sidelight.estimate.mirror_descent import MirrorDescent, _Descent  # noqa: E402
-from sidelight.measure.measurement import Measurement  # noqa: E402
+from sidelight.fit.least_squares import LeastSquares, estimate_total  # noqa: E402
+from sidelight.fit.private_pgm import MirrorDescent, _Descent  # noqa: E402
+from sidelight.measurement import Measurement  # noqa: E402
 from sidelight.mechanisms.aim import AIM  # noqa: E402
 from sidelight.mechanisms.jam import JAM  # noqa: E402
+from sidelight.models.graphical import GraphicalModel  # noqa: E402
 from sidelight.privacy.budget import Budget  # noqa: E402
 from sidelight.queries.query import Marginal  # noqa: E402
 from sidelight.queries.workload import Workload  # noqa: E402
+from sidelight.trees.arrays import arrays  # noqa: E402
+from sidelight.trees.junction_tree import JunctionTree  # noqa: E402
+from sidelight.trees.sum_product import Calibrator  # noqa: E402
 
 MOST_SUMS = 3000
 LONG_RUN = 5000

@@ -25,11 +25,11 @@ from pairs import load
 
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
-from sidelight.estimate.public_grain import against_each_other
-from sidelight.estimate.public_model import Prior
 from sidelight.evaluation.marginals import workload_error
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.privacy.budget import Budget
+from sidelight.public.grain import against_each_other
+from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
 
 CELLS = (
@@ -42,30 +42,30 @@ Replaced = dict[str, Any]
 """Where a part lives, and what takes its place."""
 
 PUBLIC: dict[str, Replaced] = {
-    "no smoothing (α = 1)": {"sidelight.estimate.public_smoothing._ALPHAS": (1.0,)},
+    "no smoothing (α = 1)": {"sidelight.public.smoothing._ALPHAS": (1.0,)},
     "halves not asked how far q strays": {
-        "sidelight.estimate.public_model.against_each_other": lambda *asked, **most: (
+        "sidelight.public.prior.against_each_other": lambda *asked, **most: (
             1.0,
             *against_each_other(*asked, **most)[1:],
         ),
     },
     "no grain beside the trees": {
-        "sidelight.estimate.public_source.PublicRecords.whole": lambda *_, **__: None,
+        "sidelight.public.source.PublicRecords.whole": lambda *_, **__: None,
     },
-    "no other trees": {"sidelight.estimate.public_model._OTHERS": 0},
+    "no other trees": {"sidelight.public.prior._OTHERS": 0},
     "no latent classes in the grain": {
-        "sidelight.estimate.public_grain._SHARES": tuple((step / 10, 0.0) for step in range(11)),
+        "sidelight.public.grain._SHARES": tuple((step / 10, 0.0) for step in range(11)),
     },
 }
 """Parts of the public fit."""
 PRIVATE: dict[str, Replaced] = {
-    "every answer taken as it is": {"sidelight.estimate.spread.PooledSpread.median": lambda *_: 1e12},
+    "every answer taken as it is": {"sidelight.uncertainty.dispersion.PooledSpread.median": lambda *_: 1e12},
     "wider belief about spreads": {
-        "sidelight.estimate.spread._OWN_SCALE": 1.0, "sidelight.estimate.spread._SHARED_SCALE": 2.0,
+        "sidelight.uncertainty.dispersion._OWN_SCALE": 1.0, "sidelight.uncertainty.dispersion._SHARED_SCALE": 2.0,
     },
-    "single attributes held against q alone": {"sidelight.estimate.beliefs._TELLING": float("inf")},
-    "public model keeps its room": {"sidelight.mechanisms.aperture.narrowed": lambda prior, **_: prior},
-    "all rounds there may be": {"sidelight.mechanisms.aperture_plan.Forecast.rounds": lambda _, most: most},
+    "single attributes held against q alone": {"sidelight.mechanisms.aperture.evidence._TELLING": float("inf")},
+    "public model keeps its room": {"sidelight.mechanisms.aperture.aperture.narrowed": lambda prior, **_: prior},
+    "all rounds there may be": {"sidelight.mechanisms.aperture.rounds.Forecast.rounds": lambda _, most: most},
 }  # fmt: skip
 """Parts of the private phase."""
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -23,11 +23,11 @@ from pairs import PAIRS, load
 
 from experiment import RESULTS, curator_of
 from resumable import run_cells
-from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.public_model import Prior
 from sidelight.evaluation.marginals import workload_error
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Budget
+from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
 
 HANDFUL = (

@@ -33,17 +33,17 @@ from experiment import RESULTS, curator_of
 from resumable import read, run_cells
 from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
-from sidelight.estimate.error_bars import ErrorBars, ModelErrors
-from sidelight.estimate.public_model import Prior
 from sidelight.mechanisms.aim import AIM
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.pmw_pub import PMWPub
-from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget
+from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
+from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
 from tables import income
 
 PATH = RESULTS / "coverage.csv"

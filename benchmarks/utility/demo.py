@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiment import BENCHMARKS, RESULTS, machine
 from plot import COLOURS
 from sidelight.cli.demo import ALONE, RECIPES, WITH, WITHOUT, errors_of, released_survey, survey
-from sidelight.front_door import release
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.progress import Silent
+from sidelight.releases.run import release
 from sidelight.testing import SeededNoise
 
 SEEDS = 5

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiment import RESULTS, coded_table, columns, curator_of, described, summarise, write_rows
 from plot import line_plot
 from sidelight.data.table import Table
-from sidelight.estimate.components import Components
 from sidelight.mechanisms.mwem import MWEM
+from sidelight.models.components import Components
 from sidelight.privacy.budget import Epsilon
 from sidelight.queries.workload import Workload
 

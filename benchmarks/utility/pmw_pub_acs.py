@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from experiment import RESULTS
 from plot import line_plot
 from resumable import read, run_cells, summary
-from sidelight.estimate.support import Support
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
+from sidelight.models.support import Support
 from sidelight.queries.workload import Workload
 from support_runs import EPSILONS, SEEDS, errors, run
 from tables import employment, income

@@ -14,9 +14,9 @@ from experiment import RESULTS
 from plot import line_plot
 from resumable import run_cells, summary
 from sidelight.data.table import Table
-from sidelight.estimate.support import Support
 from sidelight.evaluation.best_mixture import exact, shares_of
 from sidelight.mechanisms.pmw_pub import PMWPub
+from sidelight.models.support import Support
 from sidelight.queries.workload import Workload
 from support_runs import SEEDS, errors, run
 from tables import adult

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from pairs import load
 
 from experiment import RESULTS
-from sidelight.estimate.support import Support
-from sidelight.generate.exchange import closest_counts
-from sidelight.generate.rounding import round_to
+from sidelight.models.exchange import closest_counts
+from sidelight.models.rounding import round_to
+from sidelight.models.support import Support
 
 DRAWN = 200_000
 REDRAWN = 0.1

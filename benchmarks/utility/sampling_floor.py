@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pairs import load
 
 from experiment import RESULTS, curator_of
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload
 

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from sidelight.errors import SidelightError as SidelightError
     from sidelight.evaluation.against import evaluate as evaluate
     from sidelight.evaluation.screening import best_mixture_error as best_mixture_error
-    from sidelight.front_door import release as release
-    from sidelight.mechanisms.release import Release as Release
-    from sidelight.plan import Plan as Plan
     from sidelight.privacy.budget import Budget as Budget
     from sidelight.privacy.budget import Rho as Rho
     from sidelight.privacy.sql_ledger import SqlLedger as SqlLedger
     from sidelight.privacy.unit import Unit as Unit
     from sidelight.queries.workload import Workload as Workload
+    from sidelight.releases.plan import Plan as Plan
+    from sidelight.releases.release import Release as Release
+    from sidelight.releases.run import release as release
+    from sidelight.releases.synthesizer import Synthesizer as Synthesizer
     from sidelight.statistics.group import Group as Group
     from sidelight.statistics.grouped import grouped_mean as grouped_mean
     from sidelight.statistics.mixed_mean import mixed_mean as mixed_mean
     from sidelight.statistics.mixed_quantile import mixed_quantile as mixed_quantile
-    from sidelight.synthesizer import Synthesizer as Synthesizer
 
 _WHERE = {
     "Schema": "sidelight.data.schema",
@@ -40,10 +40,10 @@ _WHERE = {
     "Budget": "sidelight.privacy.budget",
     "Rho": "sidelight.privacy.budget",
     "SqlLedger": "sidelight.privacy.sql_ledger",
-    "Plan": "sidelight.plan",
-    "release": "sidelight.front_door",
-    "Release": "sidelight.mechanisms.release",
-    "Synthesizer": "sidelight.synthesizer",
+    "Plan": "sidelight.releases.plan",
+    "release": "sidelight.releases.run",
+    "Release": "sidelight.releases.release",
+    "Synthesizer": "sidelight.releases.synthesizer",
     "evaluate": "sidelight.evaluation.against",
     "best_mixture_error": "sidelight.evaluation.screening",
     "Group": "sidelight.statistics.group",

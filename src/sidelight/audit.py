@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight import _check
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.table import Table
 from sidelight.mechanisms.base import Mechanism
-from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Laplace
 from sidelight.privacy.ledger import MemoryLedger
@@ -26,6 +25,7 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import answer
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 
 

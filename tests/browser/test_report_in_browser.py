@@ -13,7 +13,7 @@ import pytest
 from sidelight.data.column import CategoricalColumn, IntegerColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.front_door import release
+from sidelight.releases.run import release
 from sidelight.report.report import write_report
 from sidelight.testing import SeededNoise
 

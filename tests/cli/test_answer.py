@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from sidelight.cli.app import app
 from sidelight.data.table import Table
 from sidelight.mechanisms.aim import AIM
-from sidelight.mechanisms.release import Release
+from sidelight.releases.release import Release
 
 
 def sidelight(*args):

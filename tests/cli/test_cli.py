@@ -261,7 +261,7 @@ def test_a_full_disk_loses_nothing_and_costs_nothing_twice(opened, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr("sidelight.mechanisms.folder._write", full)
+        patched.setattr("sidelight.releases.folder._write", full)
         failed = release(opened)
     before = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
 

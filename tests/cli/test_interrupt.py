@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sidelight.cli.app import main
-from sidelight.door import Door
+from sidelight.curator.door import Door
 
 TOML = "\n".join(f"[columns.{name}]\nkind = 'integer'\nlow = 0\nhigh = {high}" for name, high in
                  (("a", 2), ("b", 3), ("c", 4)))  # fmt: skip
@@ -22,7 +22,7 @@ RELEASE = ("release", "t.csv", "--schema", "t.toml", "--ledger", "t.ledger", "--
 
 SLOWLY = """
 import sys, time
-import sidelight.journal as journal
+import sidelight.curator.journal as journal
 write = journal.Journal.append
 def slow(self, event, output, ticket):
     write(self, event, output, ticket)

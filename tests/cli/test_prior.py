@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from sidelight.cli.prior import app
 from sidelight.data.schema import Schema
 from sidelight.errors import ReleaseError
-from sidelight.estimate.public_model import Prior
-from sidelight.mechanisms.prior_folder import read_public
+from sidelight.public.prior import Prior
+from sidelight.releases.prior_folder import read_public
 
 SCHEMA = """
 [columns.sex]

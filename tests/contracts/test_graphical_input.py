@@ -6,14 +6,14 @@ import pytest
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, InputError, SettingError, TooLargeError, WorkloadError
-from sidelight.front_door import release
 from sidelight.mechanisms.aim import AIM
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.jam import JAM
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
+from sidelight.releases.run import release
 from sidelight.testing import SeededNoise
 
 KINDS = {"aim": AIM, "jam": JAM, "aperture": Aperture}

@@ -11,14 +11,8 @@ from sidelight.data.impossible import is_possible, masks
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, TooLargeError
-from sidelight.estimate.blend import Blend
-from sidelight.estimate.cliques import SizeOracle
-from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.junction_tree import JunctionTree
-from sidelight.estimate.public_model import Prior
-from sidelight.estimate.support import Support
 from sidelight.mechanisms.aim import AIM
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.candidates import tractable
@@ -26,12 +20,18 @@ from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
+from sidelight.models.graphical import GraphicalModel
+from sidelight.models.mixture import Blend
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
+from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
+from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.triangulation import SizeOracle
 
 IMPOSSIBLE = (
     Combination.of({"a": [0], "b": [2]}),

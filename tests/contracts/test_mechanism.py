@@ -5,18 +5,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sidelight.curator.journal import Journal
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, SettingError
-from sidelight.journal import Journal
 from sidelight.mechanisms.aim import AIM
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
-from sidelight.mechanisms.release import Release
 from sidelight.privacy.unit import Unit
+from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 
 MECHANISMS: list[Mechanism] = [

@@ -7,14 +7,14 @@ import pytest
 
 from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
-from sidelight.estimate.blend import Blend
-from sidelight.estimate.components import Components
-from sidelight.estimate.histogram import Histogram
-from sidelight.estimate.load import model_from_state
-from sidelight.estimate.mirror_descent import MirrorDescent
-from sidelight.estimate.multiplicative_weights import MultiplicativeWeights
-from sidelight.estimate.support import Support
-from sidelight.measure.measurement import Measurement
+from sidelight.fit.multiplicative_weights import MultiplicativeWeights
+from sidelight.fit.private_pgm import MirrorDescent
+from sidelight.measurement import Measurement
+from sidelight.models.components import Components
+from sidelight.models.histogram import Histogram
+from sidelight.models.load import model_from_state
+from sidelight.models.mixture import Blend
+from sidelight.models.support import Support
 from sidelight.queries.query import Marginal
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 4, "d": 2})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sidelight as sl
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.table import Table
 from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.ledger import MemoryLedger, Promise
@@ -75,7 +75,7 @@ def table_of(records):
 
 def seen_of(records, unit, monkeypatch, *, cache):
     """All that a run shows, and all passes over the records, with a cache of so many bytes."""
-    monkeypatch.setattr("sidelight.curator._CACHE_BYTES", cache)
+    monkeypatch.setattr("sidelight.curator.curator._CACHE_BYTES", cache)
     monkeypatch.setattr("sidelight.data.compact._CELLS_AT_ONCE", 30)
     monkeypatch.setattr("sidelight.data.compact._CELLS_UNSEEN", 30, raising=False)
     told, noted = Told(), []

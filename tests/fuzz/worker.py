@@ -99,7 +99,7 @@ def _warm_up(templates: Path) -> None:
     """Import what commands import when they are called, before memory is limited."""
     import duckdb
 
-    import sidelight.mechanisms.aperture
+    import sidelight.mechanisms.aperture.aperture
     import sidelight.report.report  # noqa: F401
 
     os.environ.pop("SIDELIGHT_DEBUG", None)

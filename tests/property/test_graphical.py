@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from sidelight.data.domain import Domain
 from sidelight.errors import InputError
-from sidelight.estimate.cliques import SizeOracle
-from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.junction_tree import JunctionTree
+from sidelight.models.graphical import GraphicalModel
+from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.triangulation import SizeOracle
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 

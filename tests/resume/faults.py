@@ -15,7 +15,7 @@ def steady_noise() -> None:
 
     Every draw that is made is noted in ``drawn.jsonl``, whatever the ledger says of it.
     """
-    from sidelight.door import Door
+    from sidelight.curator.door import Door
     from sidelight.testing import SeededNoise
 
     pay, drawn = Door._pay_then, os.open("drawn.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -33,7 +33,7 @@ def steady_noise() -> None:
 
 def effects(die_at: int | None) -> list[str]:
     """Note what leaves a trace on disk, just before it does; die before the one with this number."""
-    from sidelight.journal import Journal
+    from sidelight.curator.journal import Journal
 
     seen: list[str] = []
 
@@ -83,7 +83,7 @@ def effects(die_at: int | None) -> list[str]:
 
 def pays_again() -> None:
     """A resumed run that pays for what the ledger already holds."""
-    from sidelight.door import Door
+    from sidelight.curator.door import Door
 
     begin = Door.__init__
 
@@ -96,7 +96,7 @@ def pays_again() -> None:
 
 def journals_late() -> None:
     """An output that is used before it is on disk: each is written when the next one comes."""
-    from sidelight.journal import Journal
+    from sidelight.curator.journal import Journal
 
     append, held = Journal.append, []
 
@@ -110,7 +110,7 @@ def journals_late() -> None:
 
 def pays_late() -> None:
     """An event that is written to the ledger only after its output was drawn and kept."""
-    from sidelight.journal import Journal
+    from sidelight.curator.journal import Journal
     from sidelight.privacy.sql_ledger import SqlLedger
 
     pay, keep, owed = SqlLedger.append, Journal.append, []
@@ -140,7 +140,7 @@ def takes_nothing_up() -> None:
 
 def names_its_run_late() -> None:
     """A run that begins in its ledger before any file says which run it is."""
-    from sidelight.journal import Journal
+    from sidelight.curator.journal import Journal
 
     write, held = Journal._write, []
 

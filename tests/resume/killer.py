@@ -129,8 +129,8 @@ class Stage:
 
 def looked(folder: Path, checkpoint: str | None) -> dict[str, Any]:
     """What ledger, journal and release say, in a form that two runs can be compared by."""
-    from sidelight.mechanisms.release import Release
     from sidelight.privacy.sql_ledger import SqlLedger
+    from sidelight.releases.release import Release
 
     ledger = SqlLedger.open(folder / "l.ledger")
     ledger.verify()

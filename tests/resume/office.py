@@ -18,18 +18,15 @@ from unittest import mock
 
 import numpy as np
 
-import sidelight.curator
-from sidelight.curator import Curator
+import sidelight.curator.curator
+from sidelight.curator.curator import Curator
+from sidelight.curator.journal import Journal
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, CheckpointError, LedgerError
-from sidelight.estimate.histogram import Histogram
-from sidelight.front_door import run as carry_out
-from sidelight.journal import Journal
 from sidelight.mechanisms.base import Mechanism, Outlook
-from sidelight.mechanisms.release import Release
-from sidelight.plan import Plan
+from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import ChainedLedger, MemoryLedger
 from sidelight.privacy.promise import Promise
@@ -37,6 +34,9 @@ from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Silent
 from sidelight.queries.query import Marginal
+from sidelight.releases.plan import Plan
+from sidelight.releases.release import Release
+from sidelight.releases.run import run as carry_out
 from sidelight.testing import SeededNoise
 
 SIZES = {"a": 2, "b": 3}
@@ -247,7 +247,7 @@ class Office:
         if self.is_running:
             yield
             return
-        write, gaussian, exact = Journal._write, sidelight.curator.gaussian, Curator._exact
+        write, gaussian, exact = Journal._write, sidelight.curator.curator.gaussian, Curator._exact
 
         def written(journal: Any, entry: Any) -> None:
             self.disk.effect()
@@ -295,7 +295,7 @@ class Office:
             for owner, name, change in [
                 (Journal, "_write", written),
                 (Journal, "discard", truncating(Journal.discard)),
-                (sidelight.curator, "gaussian", noted),
+                (sidelight.curator.curator, "gaussian", noted),
                 (Curator, "_exact", looked),
                 (MemoryLedger, "_transaction", transaction(MemoryLedger._transaction)),
                 (SqlLedger, "_transaction", transaction(SqlLedger._transaction)),

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import sidelight as sl
-import sidelight.curator
+import sidelight.curator.curator
 from sidelight.cli.app import main
 from sidelight.errors import BudgetExhausted
 from sidelight.privacy.promise import Promise
@@ -49,11 +49,13 @@ def office(tmp_path, monkeypatch):
     """Resumes from a folder up to a step, and notes every draw where noise is made."""
     office = Office(tmp_path)
     for name in ("gaussian", "exponential"):
-        monkeypatch.setattr(sidelight.curator, name, office.noting(getattr(sidelight.curator, name)))
+        monkeypatch.setattr(
+            sidelight.curator.curator, name, office.noting(getattr(sidelight.curator.curator, name))
+        )
     monkeypatch.setitem(
-        sidelight.curator._METHODS,
+        sidelight.curator.curator._METHODS,
         "exponential",
-        (sidelight.curator._METHODS["exponential"][0], sidelight.curator.exponential),
+        (sidelight.curator.curator._METHODS["exponential"][0], sidelight.curator.curator.exponential),
     )
     return office
 

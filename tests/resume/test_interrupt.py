@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import scene
 
 from sidelight.cli.app import main
-from sidelight.journal import Journal
+from sidelight.curator.journal import Journal
 from sidelight.privacy.sql_ledger import SqlLedger
 
 
@@ -74,7 +74,7 @@ def test_an_interrupted_release_says_how_to_go_on_and_goes_on(folder, outputs):
 
 
 def test_a_release_that_was_written_is_not_written_again_and_its_journal_is_tidied_up(folder):
-    with mock.patch("sidelight.journal.Journal.remove", side_effect=KeyboardInterrupt):
+    with mock.patch("sidelight.curator.journal.Journal.remove", side_effect=KeyboardInterrupt):
         assert run(folder)[0] == 130
     spent = SqlLedger.open(folder / "l.ledger").spent
     assert (folder / "out.checkpoint").exists()

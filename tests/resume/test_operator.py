@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from office import PLACES, Office
 
-from sidelight.door import Door
+from sidelight.curator.door import Door
 from sidelight.privacy.ledger import ChainedLedger
 
 MEMORY = Path("/dev/shm")

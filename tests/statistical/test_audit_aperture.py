@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from sidelight.audit import attack, audit_mechanism
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.estimate.support import Support
-from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.measurement import Measurement
+from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from sidelight.audit import attack
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.mirror_descent import MirrorDescent
-from sidelight.measure.measurement import Measurement
+from sidelight.fit.private_pgm import MirrorDescent
+from sidelight.measurement import Measurement
 from sidelight.mechanisms import jam
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.jam import JAM
+from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Exponential
 from sidelight.privacy.ledger import MemoryLedger

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sidelight.audit import attack, audit_mechanism
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.mechanisms.barak import Barak

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.mechanisms.aim import AIM
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise

@@ -154,8 +154,8 @@ def test_an_independent_exact_sampler_has_the_same_law(kind, scale):
 
 
 def test_measured_counts_carry_the_noise_that_was_paid_for():
-    from sidelight.measure.gaussian import gaussian as measure_gaussian
-    from sidelight.measure.laplace import laplace as measure_laplace
+    from sidelight.measurement import gaussian as measure_gaussian
+    from sidelight.measurement import laplace as measure_laplace
 
     exact = np.arange(400_000, dtype=np.int64).reshape(400, 1000)
     gaussian = Gaussian.at(Rho(Fraction(1, 18)), what="a marginal", l2_squared=Fraction(1))

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from sidelight.audit import attack
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.evaluation.screening_curator import ScreeningCurator
-from sidelight.measure.measurement import Measurement
+from sidelight.measurement import Measurement
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.privacy.budget import Budget, Epsilon

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from sidelight.curator.journal import Journal
 from sidelight.errors import CheckpointError
-from sidelight.journal import Journal
 from sidelight.privacy.budget import Rho
 from sidelight.privacy.event import Gaussian
 

@@ -12,11 +12,11 @@ import pytest
 
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
-from sidelight.front_door import release
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger, open_ledger
 from sidelight.privacy.unit import Unit
+from sidelight.releases.run import release
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ CHILD = """
 import sys, time
 import numpy as np
 import sidelight as sl
-import sidelight.journal as journal
+import sidelight.curator.journal as journal
 
 write = journal.Journal.append
 def slow(self, event, output, ticket):

@@ -8,8 +8,8 @@ import pytest
 
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.front_door import release
 from sidelight.progress import Bars, Silent, progress_of
+from sidelight.releases.run import release
 from sidelight.testing import SeededNoise
 
 WANTED = True

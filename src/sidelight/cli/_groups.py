@@ -8,7 +8,7 @@ import typer
 
 from sidelight._files import check_file, write_text
 from sidelight.cli._shared import talk, tell, tell_json
-from sidelight.data.same import refuse_same
+from sidelight.data.leak_guard import refuse_same
 from sidelight.data.value import text_of
 from sidelight.errors import DataError, SettingError
 from sidelight.statistics.answer import MixedAnswer

@@ -21,7 +21,7 @@ def answer(
     """
     from dataclasses import replace
 
-    from sidelight.mechanisms.release import Release
+    from sidelight.releases.release import Release
 
     release = replace(Release.load(folder), kind="pyarrow")
     records: list[dict[str, Any]] = release.answer(attrs, confidence=confidence).to_pylist()

@@ -11,10 +11,10 @@ from sidelight.errors import ReleaseError
 
 if TYPE_CHECKING:
     from sidelight.data.schema import Schema
-    from sidelight.mechanisms.release import Release
     from sidelight.privacy.ledger import Ledger
     from sidelight.privacy.noise import NoiseSource
     from sidelight.progress import Progress
+    from sidelight.releases.release import Release
 
 ALONE, WITHOUT, WITH = "public data alone", "without public data", "with public data"
 RECIPES: dict[str, dict[str, Any]] = {
@@ -116,8 +116,8 @@ def released_survey(
     noise: "NoiseSource | None" = None,
 ) -> "Release":
     """The survey's release by one of the recipes."""
-    from sidelight import front_door
-    from sidelight.plan import Plan
+    from sidelight.releases import run as front_door
+    from sidelight.releases.plan import Plan
 
     with progress.phase("plan"):
         plan = Plan.of(
@@ -132,8 +132,8 @@ def errors_of(
 ) -> dict[str, dict[str, float]]:
     """Workload error by degree, of the public table and of each release. PRIVATE: exact answers go in."""
     from sidelight.data.table import Table
-    from sidelight.estimate.support import Support
     from sidelight.evaluation.marginals import workload_error
+    from sidelight.models.support import Support
     from sidelight.queries.workload import Workload
 
     exact = Table.read(private, schema)

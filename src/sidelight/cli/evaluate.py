@@ -35,7 +35,7 @@ def evaluate(
     With --target the synthetic table is also judged as its users would judge it.
     """
     from sidelight.evaluation.against import evaluate as compare
-    from sidelight.mechanisms.release import Release
+    from sidelight.releases.release import Release
 
     if (table is None) == (against is None):
         raise SettingError("name the private table once: after the folder, or with --against.")

@@ -30,8 +30,8 @@ def plan(
 
     Example: sidelight plan --schema people.toml --epsilon 1 --delta 1e-9 --workload 2-way
     """
-    from sidelight.plan import Plan
     from sidelight.privacy.sql_ledger import open_ledger
+    from sidelight.releases.plan import Plan
 
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(

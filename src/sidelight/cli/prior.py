@@ -28,9 +28,9 @@ def fit(
 ) -> None:
     """Fit a model of PUBLIC data. It costs no privacy; `release --public` takes the folder."""
     from sidelight.data.schema import Schema
-    from sidelight.mechanisms.aperture import Aperture
-    from sidelight.mechanisms.prior_folder import read_public, save_prior
+    from sidelight.mechanisms.aperture.aperture import Aperture
     from sidelight.queries.workload import Workload
+    from sidelight.releases.prior_folder import read_public, save_prior
 
     known = Schema.read(schema)
     closure = Workload.of(workload, known.domain).closure(known.domain)

@@ -52,13 +52,13 @@ def release(
 
     Interrupted, or out of disk? Repeat the same command: it resumes, and pays nothing twice.
     """
-    from sidelight import front_door
     from sidelight._files import check_room_for, named
-    from sidelight.data.same import refuse_same
-    from sidelight.journal import Journal
-    from sidelight.plan import Plan
+    from sidelight.curator.journal import Journal
+    from sidelight.data.leak_guard import refuse_same
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.progress import progress_of
+    from sidelight.releases import run as front_door
+    from sidelight.releases.plan import Plan
 
     refuse_same(table, public)
     book = open_ledger(ledger)
@@ -115,8 +115,8 @@ def _said_of_repeats(events: int) -> str:
 
 def _finished(out: Path, journal: Path, ledger: "Ledger") -> dict[str, Any] | None:
     """The card of this command's own release, where its process died between writing and tidying up."""
-    from sidelight.journal import Journal
-    from sidelight.mechanisms.release import Release
+    from sidelight.curator.journal import Journal
+    from sidelight.releases.release import Release
 
     if not journal.is_dir() or not (out / "release.json").is_file():
         return None

@@ -29,8 +29,8 @@ def sample(
     from dataclasses import replace
 
     from sidelight.data.frames import check_file, write_file
-    from sidelight.mechanisms.release import Release
     from sidelight.progress import progress_of
+    from sidelight.releases.release import Release
 
     check_file(to, safe_cells=safe_cells)
     released = replace(Release.load(folder), kind="pyarrow")

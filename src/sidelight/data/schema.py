@@ -22,7 +22,7 @@ from sidelight.errors import SchemaError
 from sidelight.privacy.unit import Unit
 
 if TYPE_CHECKING:
-    from sidelight.data.fit import Misfit
+    from sidelight.data.misfits import Misfit
 
 __all__ = [
     "CategoricalColumn",
@@ -198,6 +198,6 @@ class Schema:
 
     def check(self, source: Any) -> "list[Misfit]":
         """What in ``source`` does not fit, in words that hold no value and no count of it."""
-        from sidelight.data.fit import check
+        from sidelight.data.misfits import check
 
         return check(source, self)

@@ -173,7 +173,7 @@ def _engine_for(
 ) -> Engine:
     from sidelight.data.engines.duckdb import DuckDBEngine, DuckDBSource
     from sidelight.data.engines.sql import SqlEngine, survey
-    from sidelight.data.fit import misfits_of_columns, misfits_of_values, require_fit
+    from sidelight.data.misfits import misfits_of_columns, misfits_of_values, require_fit
     from sidelight.data.read import describe
 
     what = describe(source)
@@ -193,7 +193,7 @@ def _engine_for(
 def _load(opened: Any, schema: Schema, what: str, *, may_be_empty: bool) -> NumpyEngine:
     """Encode once, into memory; what is refused is found on the way."""
     from sidelight.data.engines.duckdb import encoded_columns, refused
-    from sidelight.data.fit import misfits_of_values, require_fit
+    from sidelight.data.misfits import misfits_of_values, require_fit
 
     batches = list(encoded_columns(opened, schema))
     nothing = [np.zeros(0, dtype=np.uint8) for _ in schema.columns]

@@ -12,8 +12,8 @@ from sidelight.evaluation.downstream import Downstream
 from sidelight.evaluation.learning import check_target
 from sidelight.evaluation.marginals import Errors
 from sidelight.evaluation.metric import Metric
-from sidelight.mechanisms.release import Release
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 
 _METRICS = {
     "workload_error": metric.WORKLOAD_ERROR,

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
 from sidelight.errors import SettingError, WorkloadError
-from sidelight.estimate.support import Support
 from sidelight.evaluation.mixture_bounds import Array, Problem
 from sidelight.evaluation.mixture_program import solve
+from sidelight.models.support import Support
 from sidelight.queries.workload import Workload
 
 _QUERIES_AT_ONCE = 150

@@ -9,10 +9,10 @@ table (``learning``)?
 from dataclasses import asdict, dataclass
 
 from sidelight.data.table import Table
-from sidelight.estimate.model import Model
 from sidelight.evaluation.association import association_gap
 from sidelight.evaluation.learning import learn
 from sidelight.evaluation.nearest import nearer_share
+from sidelight.models.model import Model
 
 
 @dataclass(frozen=True, kw_only=True)

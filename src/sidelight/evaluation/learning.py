@@ -23,7 +23,7 @@ from sidelight.data.column import CategoricalColumn, IntegerColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
-from sidelight.estimate.model import Model
+from sidelight.models.model import Model
 
 Codes = NDArray[np.integer]
 

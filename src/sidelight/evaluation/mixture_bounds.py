@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError
-from sidelight.estimate.support import Support, SupportWeights
+from sidelight.models.support import Support, SupportWeights
 from sidelight.queries.query import Cell
 
 Array = NDArray[np.float64]

@@ -14,11 +14,10 @@ from typing import Any, Literal
 from sidelight import _check
 from sidelight.data.domain import Domain
 from sidelight.data.fingerprint import marks_of
-from sidelight.data.same import refuse_same
+from sidelight.data.leak_guard import refuse_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
-from sidelight.estimate.support import Support
 from sidelight.evaluation.best_mixture import (
     BestMixture,
     bracketed,
@@ -29,6 +28,7 @@ from sidelight.evaluation.best_mixture import (
 )
 from sidelight.evaluation.mixture_bounds import check_size
 from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurator, check_unit, spending
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.noise import NoiseSource

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.curator.door import Door
 from sidelight.data.table import Table
-from sidelight.door import Door
 from sidelight.errors import SettingError
-from sidelight.estimate.support import Support
 from sidelight.evaluation.best_mixture import exact, shares_of, tolerance_for
-from sidelight.measure.laplace import laplace
+from sidelight.measurement import laplace
+from sidelight.models.support import Support
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.unit import Unit

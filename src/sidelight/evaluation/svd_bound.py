@@ -14,7 +14,7 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.data.domain import Domain
-from sidelight.estimate.model import Array
+from sidelight.models.model import Array
 from sidelight.queries.query import Query
 
 

@@ -17,22 +17,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sidelight import _check
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.estimate.mirror_descent import MirrorDescent
-from sidelight.estimate.surprise import Surprises
-from sidelight.measure.measuring import measuring
+from sidelight.fit.private_pgm import MirrorDescent
+from sidelight.measurement import measuring
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
-from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.select.score import WeightedError
+from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)

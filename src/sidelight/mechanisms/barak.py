@@ -21,23 +21,22 @@ from typing import Literal
 import numpy as np
 
 from sidelight import _check
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
-from sidelight.estimate.histogram import Histogram, check_fits
-from sidelight.estimate.model import Array
-from sidelight.estimate.multiplicative_weights import MultiplicativeWeights
-from sidelight.measure.measurement import Measurement
-from sidelight.measure.measuring import measuring, stddev_of
+from sidelight.fit.multiplicative_weights import MultiplicativeWeights
+from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outlook
-from sidelight.mechanisms.release import Release
+from sidelight.models.histogram import Histogram, check_fits
+from sidelight.models.model import Array
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Fourier
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 
 MAX_LINEAR_PROGRAM_CELLS = 2**12
 """The linear program has a variable a cell and two dense rows a coefficient."""

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from typing import Literal
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import TooLargeError, WorkloadError
-from sidelight.estimate.cliques import BYTES_PER_CELL, SizeOracle
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.event import Gaussian
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
+from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
 Oversized = Literal["refuse", "skip"]
 

@@ -23,25 +23,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sidelight import _check
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.compact import count_compactly
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError
-from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.mirror_descent import MirrorDescent
-from sidelight.estimate.surprise import Surprises
-from sidelight.measure.measurement import Measurement
-from sidelight.measure.measuring import measuring
+from sidelight.fit.private_pgm import MirrorDescent
+from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
-from sidelight.mechanisms.release import Release
+from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.select.joint import JointCandidate, JointError
+from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,25 +17,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.estimate.components import Components
-from sidelight.estimate.histogram import Histogram, RunningMean, check_fits
-from sidelight.estimate.multiplicative_weights import MultiplicativeWeights
-from sidelight.estimate.surprise import Surprises
-from sidelight.measure.measurement import Measurement
+from sidelight.fit.multiplicative_weights import MultiplicativeWeights
+from sidelight.measurement import Measurement
 from sidelight.mechanisms import mwem_check
 from sidelight.mechanisms.base import Mechanism, Outlook
-from sidelight.mechanisms.release import Release
+from sidelight.models.components import Components
+from sidelight.models.histogram import Histogram, RunningMean, check_fits
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.query import Marginal, Query
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.select.number_error import NumberError
 from sidelight.select.score import ModelError
+from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from sidelight import _check
 from sidelight.data.domain import Domain
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
-from sidelight.estimate.components import Components, joined_by_impossible
-from sidelight.measure.measuring import measuring, stddev_of
+from sidelight.measurement import measuring, stddev_of
 from sidelight.mechanisms.base import Outlook
+from sidelight.models.components import Components, joined_by_impossible
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.unit import Unit

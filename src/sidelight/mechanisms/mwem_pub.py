@@ -25,13 +25,10 @@ from typing import Literal
 import numpy as np
 
 from sidelight import _check
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.estimate.support import Support, SupportWeights
-from sidelight.estimate.surprise import Surprises
-from sidelight.measure.measurement import Measurement
-from sidelight.measure.measuring import stddev_of
+from sidelight.measurement import Measurement, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.pmw_pub import (
     ONE_NUMBER,
@@ -42,14 +39,16 @@ from sidelight.mechanisms.pmw_pub import (
     support_notes,
     support_outlook,
 )
-from sidelight.mechanisms.release import Release
+from sidelight.models.support import Support, SupportWeights
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.convert import advanced
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.select.number_error import NumberError
+from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,23 +26,22 @@ from typing import Literal
 import numpy as np
 
 from sidelight import _check
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
-from sidelight.estimate.support import Asked, Support, SupportWeights, missing_values
-from sidelight.estimate.surprise import Surprises
-from sidelight.measure.measurement import Measurement
-from sidelight.measure.measuring import NoiseKind, measuring, stddev_of
+from sidelight.measurement import Measurement, NoiseKind, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outlook
-from sidelight.mechanisms.release import Release
+from sidelight.models.support import Asked, Support, SupportWeights, missing_values
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.query import Cell, Marginal
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.select.number_error import NumberError
+from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)

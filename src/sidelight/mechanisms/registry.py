@@ -9,7 +9,7 @@ from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
 
 _WHERE = {
-    "aperture": "sidelight.mechanisms.aperture:Aperture",
+    "aperture": "sidelight.mechanisms.aperture.aperture:Aperture",
     "jam": "sidelight.mechanisms.jam:JAM",
     "aim": "sidelight.mechanisms.aim:AIM",
     "mwem": "sidelight.mechanisms.mwem:MWEM",

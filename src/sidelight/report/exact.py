@@ -12,8 +12,8 @@ import numpy as np
 from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
 from sidelight.errors import DataError
-from sidelight.mechanisms.release import Release
 from sidelight.queries.query import Marginal
+from sidelight.releases.release import Release
 from sidelight.report.pictures import OneWay
 from sidelight.report.words import joined
 

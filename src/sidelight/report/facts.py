@@ -14,14 +14,13 @@ import numpy as np
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import ReleaseError, SidelightError
-from sidelight.measure.combine import noise_stddev
-from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.release import Release
+from sidelight.measurement import Measurement, noise_stddev
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.event import Event, Exponential, Gaussian, Laplace, Parallel, PermuteAndFlip
 from sidelight.privacy.rational import parse_fraction
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
+from sidelight.releases.release import Release
 from sidelight.report.words import joined, shortened
 
 Step = Literal["total", "select", "measure"]

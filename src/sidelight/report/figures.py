@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from sidelight.estimate.model import Array
+from sidelight.models.model import Array
 from sidelight.report.facts import Spending
 from sidelight.report.layout import force_layout
 from sidelight.report.pictures import OneWay, Structure, TwoWay

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sidelight.estimate.model import Array
+from sidelight.models.model import Array
 
 _STEPS = 300
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from sidelight.data.column import NumericColumn
 from sidelight.data.domain import Attrs
-from sidelight.estimate.error_bars import ErrorBars
-from sidelight.estimate.model import Array
-from sidelight.mechanisms.release import Release
+from sidelight.models.model import Array
 from sidelight.queries.query import Marginal
+from sidelight.releases.release import Release
 from sidelight.report.words import joined
+from sidelight.uncertainty.error_bars import ErrorBars
 
 ONE_WAY = 24
 """How many attributes are drawn."""

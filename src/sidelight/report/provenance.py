@@ -10,7 +10,7 @@ from typing import Any
 
 from sidelight.errors import SidelightError
 from sidelight.mechanisms.registry import mechanism_of
-from sidelight.mechanisms.release import Release
+from sidelight.releases.release import Release
 from sidelight.report.words import joined, number, percent, tiny
 from sidelight.sources import shown_name
 

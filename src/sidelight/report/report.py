@@ -13,7 +13,7 @@ from typing import Any
 from sidelight._files import named, write_text
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
-from sidelight.mechanisms.release import Release
+from sidelight.releases.release import Release
 from sidelight.report import figures, pictures, words
 from sidelight.report.exact import compare, with_exact
 from sidelight.report.facts import collect, expected_errors

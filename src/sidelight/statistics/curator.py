@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.door import Door
+from sidelight.curator.door import Door
 from sidelight.errors import DataError, SettingError
-from sidelight.measure.gaussian import gaussian
-from sidelight.measure.laplace import laplace
+from sidelight.measurement import gaussian, laplace
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.ledger import Ledger, MemoryLedger

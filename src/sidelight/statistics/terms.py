@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sidelight import _check
-from sidelight.door import Door
+from sidelight.curator.door import Door
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.ledger import Ledger

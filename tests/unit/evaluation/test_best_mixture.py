@@ -10,10 +10,10 @@ from scipy.optimize import linprog
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, DataError, SettingError, WorkloadError
-from sidelight.estimate.support import Support
 from sidelight.evaluation.best_mixture import bracketed, exact, shares_of
 from sidelight.evaluation.screening import best_mixture_error, error_without_public, screen
 from sidelight.evaluation.screening_curator import NoisyMixture
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise

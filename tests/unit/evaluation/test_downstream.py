@@ -11,13 +11,13 @@ from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, MissingExtraError, SettingError
-from sidelight.estimate.histogram import Histogram
-from sidelight.estimate.support import Support
 from sidelight.evaluation import metric
 from sidelight.evaluation.association import association, association_gap
 from sidelight.evaluation.learning import check_target, learn
 from sidelight.evaluation.nearest import LOOKED_AT, nearer_share, nearest
-from sidelight.mechanisms.release import Release
+from sidelight.models.histogram import Histogram
+from sidelight.models.support import Support
+from sidelight.releases.release import Release
 
 DOMAIN = Domain.of({"a": 4, "b": 4, "c": 3, "sick": 2})
 

@@ -6,7 +6,6 @@ import pytest
 
 from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
-from sidelight.estimate.histogram import Histogram
 from sidelight.evaluation import metric
 from sidelight.evaluation.marginals import (
     Errors,
@@ -15,6 +14,7 @@ from sidelight.evaluation.marginals import (
     relative_entropy,
     workload_error,
 )
+from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Marginal, Range
 from sidelight.queries.workload import Workload
 

@@ -10,12 +10,12 @@ from scipy import optimize
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.estimate.support import Support
 from sidelight.evaluation import mixture_bounds
 from sidelight.evaluation.best_mixture import exact, shares_of, tolerance_for
 from sidelight.evaluation.matrix_game import solve_game
 from sidelight.evaluation.mixture_bounds import Problem
 from sidelight.evaluation.screening import screen
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.mechanisms.aim import AIM

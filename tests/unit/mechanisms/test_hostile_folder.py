@@ -13,10 +13,10 @@ from pyarrow import parquet
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, SidelightError
-from sidelight.front_door import release
-from sidelight.mechanisms.aperture import Aperture
-from sidelight.mechanisms.prior_folder import load_prior, save_prior
-from sidelight.mechanisms.release import Release
+from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.releases.prior_folder import load_prior, save_prior
+from sidelight.releases.release import Release
+from sidelight.releases.run import release
 from sidelight.testing import SeededNoise
 
 MECHANISMS = {

@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError, TooLargeError, WorkloadError
-from sidelight.estimate.graphical import GraphicalModel
 from sidelight.mechanisms.jam import JAM
+from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.event import Exponential, Gaussian
 from sidelight.privacy.ledger import MemoryLedger

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import scipy.optimize  # noqa: F401  # loaded on first use, which is no part of what a run takes
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.estimate.mirror_descent import MirrorDescent
-from sidelight.measure.measurement import Measurement
+from sidelight.fit.private_pgm import MirrorDescent
+from sidelight.measurement import Measurement
 from sidelight.mechanisms.aim import AIM
-from sidelight.mechanisms.aperture import Aperture
+from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.jam import JAM
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger

@@ -6,11 +6,11 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
-from sidelight.estimate.components import Components
-from sidelight.estimate.histogram import Histogram
 from sidelight.evaluation.marginals import max_error, relative_entropy
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.registry import mechanism_of
+from sidelight.models.components import Components
+from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Epsilon, Rho
 from sidelight.privacy.event import Exponential, Gaussian, Laplace, PermuteAndFlip
 from sidelight.privacy.unit import Unit

@@ -6,15 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError, WorkloadError
-from sidelight.estimate.support import Support
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.mechanisms.registry import mechanism_of
-from sidelight.mechanisms.release import Release
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.convert import advanced
 from sidelight.privacy.event import Exponential, Gaussian, Laplace, PermuteAndFlip
@@ -23,6 +22,7 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Cell
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 
 DOMAIN = Domain.of({"a": 3, "b": 2, "c": 4})

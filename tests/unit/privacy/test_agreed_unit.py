@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 
 import sidelight as sl
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.errors import SettingError
 from sidelight.evaluation.screening import screen
-from sidelight.front_door import run
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Silent
+from sidelight.releases.run import run
 
 FIVE, ONE = Unit("add-or-remove", records=5), Unit()
 COLUMNS = (

@@ -9,13 +9,13 @@ from sidelight.data.column import CategoricalColumn, IntegerColumn
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.estimate.components import Components
-from sidelight.front_door import release
-from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.release import Release
+from sidelight.measurement import Measurement
+from sidelight.models.components import Components
 from sidelight.privacy.budget import Rho
 from sidelight.privacy.event import Exponential, Gaussian
 from sidelight.queries.query import Marginal
+from sidelight.releases.release import Release
+from sidelight.releases.run import release
 from sidelight.testing import SeededNoise
 
 HOSTILE = '<script>alert("x")</script>'

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sidelight.data.domain import Domain
-from sidelight.estimate.histogram import Histogram
-from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.release import Release
+from sidelight.measurement import Measurement
+from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.queries.query import Cell, Marginal
+from sidelight.releases.release import Release
 from sidelight.report.facts import collect, expected_errors, reach_of
 from sidelight.report.provenance import provenance, public_part
 

@@ -11,10 +11,10 @@ from sidelight.data.column import CategoricalColumn, IntegerColumn
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.estimate.histogram import Histogram
-from sidelight.measure.measurement import Measurement
-from sidelight.mechanisms.release import Release
+from sidelight.measurement import Measurement
+from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Marginal
+from sidelight.releases.release import Release
 from sidelight.report.exact import compare, with_exact
 from sidelight.report.figures import heat_map, one_way_chart, structure_graph
 from sidelight.report.layout import force_layout

@@ -11,7 +11,7 @@ import pytest
 
 from sidelight.data.table import Table
 from sidelight.errors import DataError, InputError, ReleaseError, SettingError
-from sidelight.mechanisms.release import Release
+from sidelight.releases.release import Release
 from sidelight.report.report import MOST_BYTES, render, write_report
 
 HOSTILE = '<script>alert("x")</script>'

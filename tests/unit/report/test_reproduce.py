@@ -13,11 +13,11 @@ import pytest
 from sidelight.cli.app import main
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.front_door import release
-from sidelight.mechanisms.release import Release
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Range
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
+from sidelight.releases.run import release
 from sidelight.report.provenance import provenance
 from sidelight.report.report import render
 from sidelight.testing import SeededNoise

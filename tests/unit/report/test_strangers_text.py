@@ -11,12 +11,12 @@ import pytest
 
 from sidelight.data.schema import CategoricalColumn, IntegerColumn, Schema
 from sidelight.errors import SidelightError
-from sidelight.front_door import release
-from sidelight.mechanisms.release import Release
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
+from sidelight.releases.release import Release
+from sidelight.releases.run import release
 from sidelight.report.report import render
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_mean import mixed_mean

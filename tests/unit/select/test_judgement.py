@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sidelight.curator import Curator
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.estimate.graphical import GraphicalModel
-from sidelight.estimate.support import Support
+from sidelight.models.graphical import GraphicalModel
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise

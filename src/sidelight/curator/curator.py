@@ -1,0 +1,211 @@
+"""The one door to private tables: pay, write, look, draw.
+
+Exact private counts are seen in this file and nowhere else. Each public method makes an
+event and hands it to ``Door``, which charges and writes it before the table is looked at.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.curator.door import Door
+from sidelight.data.compact import Compact, count_compactly
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.engines.base import smallest_dtype
+from sidelight.data.table import Table
+from sidelight.errors import SettingError
+from sidelight.measurement import Measurement, NoiseKind, gaussian, laplace, measuring
+from sidelight.privacy import event as events
+from sidelight.privacy.budget import Cost
+from sidelight.queries.query import Marginal, Query, whole
+from sidelight.select.exponential import exponential
+from sidelight.select.judgement import Judgement
+from sidelight.select.permute_and_flip import permute_and_flip
+from sidelight.select.score import Score
+
+Q = TypeVar("Q", bound=Query)
+
+_CACHE_BYTES = 2**30
+"""How much memory exact counts may take before they are counted anew each round."""
+_BYTES_PER_CELL = 4
+"""What a count takes at most, where n is private: enough for four thousand million records."""
+
+_METHODS: dict[str, tuple[Any, Any]] = {
+    "exponential": (events.Exponential, exponential),
+    "permute-and-flip": (events.PermuteAndFlip, permute_and_flip),
+}
+
+
+class Curator(Door):
+    """Holds a private table; answers only with noise that was paid for.
+
+    ``domain``, ``unit``, ``remaining`` and ``events`` are public. Everything that a method
+    returns is public once it is returned.
+    """
+
+    def __init__(self, table: Table, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.domain: Domain = table.domain
+        self._table = table
+        self._counts: dict[Attrs, Compact] = {}
+        self._rounds = 0
+
+    def total(self, cost: Cost) -> float:
+        """How many records there are: free where the unit keeps n fixed, measured otherwise."""
+        if self.unit.total_is_public:
+            # PRIVACY: neighbouring tables have the same n under replacement, so n is public (spec 9.2, N9).
+            return float(self._table.records)
+        noisy = self.measure(Marginal(()), cost)
+        return max(1.0, float(noisy.answer[0]))
+
+    def select(self, candidates: Sequence[Q], score: Score, cost: Cost, *, method: str = "exponential") -> Q:
+        """The candidate that scores highest, as far as the noise lets one see."""
+        chosen, _ = self.select_cell(candidates, score, cost, method=method)
+        return chosen
+
+    def select_cell(
+        self, candidates: Sequence[Q], score: Score, cost: Cost, *, method: str = "exponential"
+    ) -> tuple[Q, int]:
+        """The candidate, and which of its cells where the score tells cells apart.
+
+        Each score lists one number a query or one a cell; selection is among all of them.
+        """
+        _, method_draw = _METHODS[method]
+        event = self._selection(candidates, score, cost, method=method)
+
+        def draw(scores: list[NDArray[Any]]) -> NDArray[np.int64]:
+            index = method_draw(self._noise, np.concatenate(scores).astype(np.float64), event)
+            ends = np.cumsum([part.size for part in scores])
+            which = int(np.searchsorted(ends, index, side="right"))
+            return np.array([which, index - (ends[which] - scores[which].size)], dtype=np.int64)
+
+        which, cell = self._pay_then(event, lambda: self._scores(candidates, score), draw).tolist()
+        chosen = candidates[which]
+        self._rounds += 1
+        self._tell(f"round {self._rounds}: selected {chosen.describe()}")
+        return chosen, cell
+
+    def select_many(self, candidates: Sequence[Q], score: Score, cost: Cost, *, number: int) -> list[Q]:
+        """So many candidates, one after another and none twice; each selection costs ``cost``.
+
+        All go by the same scores, one for each query, so that looking once is enough.
+        """
+        if number > len(candidates):
+            raise SettingError(f"number = {number} is more than the {len(candidates)} candidates there are.")
+        event = self._selection(candidates, score, cost, method="exponential")
+        scores = np.empty(0)
+        chosen: list[int] = []
+
+        def look() -> NDArray[np.float64]:
+            # PRIVACY: the first selection that is not in the journal looks, and it is paid for by then.
+            nonlocal scores
+            if not scores.size:
+                scores = np.concatenate(self._scores(candidates, score)).astype(np.float64)
+            open_ = scores.copy()
+            open_[chosen] = -np.inf
+            return open_
+
+        def draw(open_: NDArray[np.float64]) -> NDArray[np.int64]:
+            return np.array([exponential(self._noise, open_, event)], dtype=np.int64)
+
+        for _ in range(number):
+            chosen += self._pay_then(event, look, draw).tolist()
+            self._rounds += 1
+            self._tell(f"round {self._rounds}: selected {candidates[chosen[-1]].describe()}")
+        return [candidates[place] for place in chosen]
+
+    def choose(self, queries: Sequence[Query], judgement: Judgement, cost: Cost) -> int:
+        """Which option does best on all these queries together, as far as the noise lets one see."""
+        event = events.Exponential.at(
+            cost,
+            what=f"{judgement.options} options, by {len(queries)} queries",
+            sensitivity=judgement.sensitivity(self.unit, queries),
+            candidates=judgement.options,
+        )
+
+        def look() -> NDArray[np.float64]:
+            self._count_together([query.attrs for query in queries])
+            # PRIVACY: the start is public, so the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
+            parts = [judgement.start(float(2 * event.sensitivity / event.epsilon))]
+            for place in judgement.in_turn(queries):
+                parts.append(judgement(queries[place], self._exact(queries[place])))
+            # PRIVACY: rounded once, however many queries there are, as the sensitivity allows for.
+            return np.array([math.fsum(of_option) for of_option in zip(*parts, strict=True)])
+
+        def draw(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+            return np.array([exponential(self._noise, scores, event)], dtype=np.int64)
+
+        (chosen,) = self._pay_then(event, look, draw).tolist()
+        self._tell(f"chose option {chosen + 1} of {judgement.options}")
+        return int(chosen)
+
+    def measure(self, query: Query, cost: Cost, *, noise: NoiseKind | None = None) -> Measurement:
+        """The query's answer with exact noise: Gaussian for zCDP and Laplace for pure ε, unless said."""
+        step = query.resolution
+        event = measuring(query, cost, self.unit, noise=noise)
+
+        def draw(exact: NDArray[np.int64]) -> NDArray[np.int64]:
+            if isinstance(event, events.Gaussian):
+                return gaussian(self._noise, exact, event)
+            return laplace(self._noise, exact, event)
+
+        noisy = self._pay_then(event, lambda: whole(query, self._exact(query)), draw)
+        where = f"round {self._rounds}: " if self._rounds else ""
+        self._tell(f"{where}measured {query.describe()}")
+        return Measurement(
+            query, np.asarray(noisy * float(step), dtype=np.float64), event.stddev * float(step)
+        )
+
+    def _tell(self, what: str) -> None:
+        super()._tell(what)
+        if not self.remaining:
+            self._counts.clear()  # nobody can pay for another look at them
+
+    def _selection(self, candidates: Sequence[Query], score: Score, cost: Cost, *, method: str) -> Any:
+        """The event of one selection."""
+        if not candidates:
+            raise SettingError("there is nothing to select from: the list of candidates is empty.")
+        make, _ = _METHODS[method]
+        sensitivity = max(score.sensitivity(self.unit, query) for query in candidates)
+        return make.at(
+            cost, what=f"{len(candidates)} candidates", sensitivity=sensitivity, candidates=len(candidates)
+        )
+
+    # PRIVACY: the three methods below see exact private counts. They are called only
+    # inside a look, that is, after the event is paid and written.
+
+    def _scores(self, candidates: Sequence[Query], score: Score) -> list[NDArray[Any]]:
+        """What each candidate scores: one number, or one for each of its cells."""
+        self._count_together([query.attrs for query in candidates])
+        found = {
+            place: np.atleast_1d(score(candidates[place], self._exact(candidates[place])))
+            for place in score.in_turn(candidates)
+        }
+        return [found[place] for place in range(len(candidates))]
+
+    def _exact(self, query: Query) -> NDArray[np.int64]:
+        counts = self._counts.get(query.attrs)
+        return query.apply(self._table.count(query.attrs) if counts is None else counts.wide())
+
+    def _count_together(self, wanted: Sequence[Attrs]) -> None:
+        """Count in one pass, and keep, what selection will ask for; as much as memory allows."""
+        missing = [attrs for attrs in dict.fromkeys(wanted) if attrs not in self._counts]
+        # PRIVACY: by what they may take at most. What they do take tells how many cells are empty, and
+        # progress shows whether something is counted; so does n, where it is private.
+        is_public = self.unit.total_is_public
+        bytes_per_cell = smallest_dtype(self._table.records + 1).itemsize if is_public else _BYTES_PER_CELL
+        held = bytes_per_cell * sum(map(self.domain.size, self._counts))
+        affordable = []
+        for attrs in missing:
+            held += bytes_per_cell * self.domain.size(attrs)
+            if held > _CACHE_BYTES:
+                break
+            affordable.append(attrs)
+        if affordable:
+            with self._progress.phase("count"):
+                self._counts |= count_compactly(
+                    self._table, affordable, total_is_public=self.unit.total_is_public
+                )

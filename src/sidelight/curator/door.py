@@ -1,0 +1,177 @@
+"""Pay, write, look, draw: the order that every door to private data keeps.
+
+A door makes an event, charges it to the run's accountant, writes it to the ledger, and only then looks at
+private data. Just before the noise is drawn, the payment is taken up in the ledger, in a line of its own,
+and can never be taken up again. With a checkpoint, the output is journalled before it is used.
+
+So every draw has a payment of its own on disk before it is made, whatever happens to the journal:
+
+    died before the payment is taken up    the next process takes it up; nothing is paid twice
+    died between that and the journal      the output is lost: it is paid for again, and drawn again
+    a copied, cut or restored journal      what it lacks is paid for again, and drawn again
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight._interrupt import uninterrupted
+from sidelight.curator.journal import Journal
+from sidelight.errors import CheckpointError
+from sidelight.privacy.accountant import Accountant
+from sidelight.privacy.budget import Cost
+from sidelight.privacy.event import Event
+from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.noise import NoiseSource, SystemNoise
+from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.runs import Payment
+from sidelight.privacy.unit import Unit
+from sidelight.progress import Progress, Silent
+
+Exact = TypeVar("Exact")
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No warning leaves the block.
+
+    PRIVACY: what overflows or divides by 0 there depends on private data, and a warning would tell of it.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+class Door:
+    """What all curators share: an allotment, a ledger, a source of noise, and the order of things."""
+
+    def __init__(
+        self,
+        *,
+        allotment: Cost,
+        unit: Unit,
+        ledger: Ledger,
+        run: str | None = None,
+        noise: NoiseSource | None = None,
+        journal: Journal | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.unit = agreed_unit(asked=unit, promise=ledger.promise)
+        self._accountant = Accountant(allotment)
+        self._ledger = ledger
+        self._run = run if run is not None else ledger.begin(allotment, label="a run")
+        self._noise = noise if noise is not None else SystemNoise()
+        self._journal = journal if journal is not None else Journal.in_memory(self._run)
+        self._progress = progress if progress is not None else Silent()
+        self._take_up_run(ledger.payments(self._run))
+
+    @property
+    def allotment(self) -> Cost:
+        """What this run may spend in all."""
+        return self._accountant.allotment
+
+    @property
+    def remaining(self) -> Cost:
+        """What this run may still spend."""
+        return self._accountant.remaining
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What this run has spent, in order."""
+        return self._accountant.events
+
+    @property
+    def progress(self) -> Progress:
+        """Where phases and rounds are told."""
+        return self._progress
+
+    def _pay_then(
+        self, event: Event, look: Callable[[], Exact], draw: Callable[[Exact], NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
+        """Pay, write, look, draw; or answer from the journal what was paid for before.
+
+        ``look`` sees private data, and may take its time: whoever stops it pays nothing twice. ``draw`` only
+        draws, since an output that is drawn and not yet on disk is lost with its process.
+        """
+        event.require_drawable()  # known beforehand, so it costs nothing to be refused
+        place = len(self._accountant.events)
+        self._accountant.charge(event)
+        if place < len(self._journal.outputs):
+            return self._replayed(event, place)
+        payment = self._paid(event, place)
+        with _silence():
+            exact = look()
+        with uninterrupted():
+            ticket = self._ticket(payment, event, place)
+            # PRIVACY: the ledger has this draw on disk now, and nobody can draw for its payment again.
+            with _silence():
+                output = draw(exact)
+            self._journal.append(event, output, ticket)
+        return output
+
+    def _take_up_run(self, payments: tuple[Payment, ...]) -> None:
+        """Compare the ledger's run with the journal; refuse at once what it could never pay for."""
+        self._is_open = self._ledger.is_open(self._run)
+        self._drawn = {payment.ticket: payment for payment in payments if payment.ticket}
+        self._not_drawn = [payment for payment in payments if payment.ticket is None]
+        for place, kept in enumerate(self._journal.outputs):
+            payment = self._drawn.get(kept.ticket)
+            if payment is not None and (payment.place, payment.event) != (place, kept.event):
+                raise CheckpointError(
+                    "the checkpoint's journal contradicts the ledger: it was edited. Put back the file that "
+                    "the run wrote, or name a new folder."
+                )
+        lacking: dict[int, list[Payment]] = {}
+        for payment in payments:
+            if payment.place >= len(self._journal.outputs):
+                lacking.setdefault(payment.place, []).append(payment)
+        # Where a payment is left that nobody drew for, no other is needed. Costs may differ on a path that is
+        # drawn again: the least that was paid is a guess, and the ledger has the last word.
+        again = [
+            min((payment.event.cost for payment in paid), key=lambda cost: cost.value)
+            for paid in lacking.values()
+            if all(payment.ticket is not None for payment in paid)
+        ]
+        if self._is_open:
+            self._ledger.require_again(again, run=self._run)
+
+    def _replayed(self, event: Event, place: int) -> NDArray[np.int64]:
+        """What the journal holds; a ledger that does not know of it was put back, and is charged again."""
+        kept = self._journal.outputs[place]
+        if event != kept.event:
+            raise CheckpointError(
+                f"the checkpoint went on with {kept.event.what!r} where this run asks for {event.what!r}: "
+                "it was made with another version or other settings. Name a new folder."
+            )
+        if kept.ticket not in self._drawn:
+            self._ticket(self._paid(event, place), event, place, ticket=kept.ticket)
+        return kept.output
+
+    def _paid(self, event: Event, place: int) -> int:
+        """A payment for this event at this place: one that was never drawn for, or else a new one."""
+        if not self._is_open:
+            raise CheckpointError(
+                "this run was closed in its ledger before the checkpoint held all that it paid for; "
+                "it cannot go on. Start a new run in a new folder."
+            )
+        for payment in self._not_drawn:
+            if (payment.place, payment.event) == (place, event):
+                self._not_drawn.remove(payment)
+                return payment.line
+        return self._ledger.append(event, run=self._run, place=place)
+
+    def _ticket(self, payment: int, event: Event, place: int, *, ticket: str | None = None) -> str:
+        """Take the payment up; if another copy of the journal was faster, pay again."""
+        while (taken := self._ledger.draw(payment, run=self._run, ticket=ticket)) is None:
+            payment = self._ledger.append(event, run=self._run, place=place)
+        return taken
+
+    def _tell(self, what: str) -> None:
+        left = float(self.remaining) / float(self.allotment)
+        self._progress.step(f"{what}, {left:.0%} of the budget left", share=1 - left)
+        if not self.remaining:
+            self._progress.turn("fit")  # all that a mechanism can still do

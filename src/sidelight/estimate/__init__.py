@@ -1,1 +1,0 @@
-"""ESTIMATE: models fitted to measurements."""

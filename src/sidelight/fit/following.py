@@ -1,0 +1,66 @@
+"""A tree that follows noisy answers as far as they are believed, and the public model in all else.
+
+    p = argmin  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²
+
+Solved for one marginal at a time (balance.py), on a walk around the tree (walk.py).
+
+PRIVACY: a function of the public model and of noisy answers; post-processing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.data.impossible import masks
+from sidelight.fit.balance import potential
+from sidelight.models.graphical import GraphicalModel, Potentials, forbidding
+from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.walk import Walk
+
+Array = NDArray[np.float64]
+
+_SWEEPS, _CLOSE = 30, 1e-3
+"""Most sweeps; fewer once no marginal moves by more than this share of all records."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pulled:
+    """A noisy answer, and how strongly each of its cells draws the estimate."""
+
+    answer: Array
+    pull: Array
+    """S_ci/σ_c²."""
+
+
+def following(
+    start: GraphicalModel, prior: Potentials, answers: Mapping[Attrs, Pulled], *, total: float
+) -> GraphicalModel:
+    """The tree, from one that follows some of the answers already; the prior is q."""
+    domain = start.domain
+    shapes = {attrs: domain.project(attrs).shape for attrs in answers}
+    new = {attrs: np.zeros(shape) for attrs, shape in shapes.items() if attrs not in start.potentials}
+    kept = {**start.potentials, **new}
+    start.forget()  # its potentials are all that counts here
+    tilts = {attrs: kept[attrs] - prior.get(attrs, 0.0) for attrs in answers}
+    tree = JunctionTree.of(domain, list(kept))
+    walk = Walk(tree, [*kept.items(), *forbidding(masks(domain))], list(answers))
+    moved = dict.fromkeys(answers, 0.0)
+
+    def step(attrs: Attrs, share: Array) -> Array:
+        before, one, shape = tilts[attrs], answers[attrs], shapes[attrs]
+        answer, pull = one.answer.reshape(shape), one.pull.reshape(shape)
+        tilts[attrs] = potential(share, before, answer=answer, pull=pull, total=total)
+        change = tilts[attrs] - before
+        moved[attrs] = float(share.reshape(-1) @ np.abs(np.expm1(change)).reshape(-1))
+        return change
+
+    for _ in range(_SWEEPS):
+        walk.sweep(step)
+        if max(moved.values()) < _CLOSE:
+            break
+    for attrs, tilt in tilts.items():
+        kept[attrs] = tilt - tilt.max() + prior.get(attrs, 0.0)
+    return GraphicalModel(domain, total, kept)

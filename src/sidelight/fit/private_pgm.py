@@ -1,0 +1,351 @@
+"""Private-PGM: the graphical model whose marginals fit the noisy measurements best.
+
+    minimise  L(p) + w · KL(p ‖ q)      over all distributions p = q exp(Σ θ_c) / Z
+
+L is the weighted least squares of ``least_squares.py``; q the prior (uniform, or given), w its
+weight (0 unless a prior is given). θ has one table for each attribute set that was measured. A
+step of mirror descent moves the potentials against the gradient, θ ← θ − η (∇L(p) + w θ), and
+sums the tree once. We take accelerated steps,
+
+    y ← (1 − τ) x + τ z,    θ_z ← ((1 + wA) θ_z − a ∇L(y)) / (1 + w(A + a)),    x ← (1 − τ) x + τ z
+
+with τ = a/(A + a) and C a² = (A + a)(1 + wA), where C, the curvature of L against KL, is found by
+backtracking: ½ ∇²L[z′ − z] ≤ C · KL(z′ ‖ z). Momentum is dropped whenever L(x) rises. A few plain
+steps with a line search then end the fit, since z, whose potentials we keep, swings about x.
+
+It stops by itself. After k steps, L(x) is above its minimum by a power of k (at most k⁻², Tseng,
+Theorem 1). So with L″, L′ and L after a quarter, half and all of the steps, the part
+r = (L′ − L)/(L″ − L′) of the fall comes again with every doubling, and L − min L ≈ (L′ − L) r/(1 − r).
+Cells that stand at 0 and should not are brought back first (``revival.py``).
+
+McKenna, Sheldon, Miklau (2019), arXiv:1901.09136, Algorithm 1, for the objective and plain mirror
+descent; Tseng (2008), "On accelerated proximal gradient methods", for the acceleration. Where we
+differ: plain descent (``accelerate=False``) needs several times the steps for the same objective
+(benchmarks/speed/solvers.py, with dual averaging and L-BFGS), and is not the default.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sidelight import _check
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import masks
+from sidelight.fit.least_squares import LeastSquares, estimate_total
+from sidelight.fit.revival import lifted, nudge, sparing, worth_of
+from sidelight.measurement import Measurement
+from sidelight.models.graphical import Fit, GraphicalModel, Impossible, Potentials, check_table, forbidding
+from sidelight.trees.arrays import arrays
+from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.sum_product import Calibrator, inner_order
+
+Array = NDArray[np.float64]
+
+_FLOOR_PER_CELL = 0.005
+"""L counts as at least this for each measured cell (noise alone gives ½): below, more steps fit nothing."""
+_FEWEST_STEPS = 45
+"""Before this many accepted steps the way is too short to tell how far it goes on."""
+_MOST_REVIVALS = 8
+"""How often one fit brings cells back before it takes its own word for being done."""
+_MOST_MASS = 1e60
+"""With a prior, wA grows geometrically; at this size no step moves anything any more."""
+_ROUNDING = 1e-12
+"""How far KL(z′ ‖ z), a difference of large numbers, can be off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorDescent:
+    """Fits a graphical model to measurements.
+
+    >>> from sidelight.queries.query import Marginal
+    >>> measured = Measurement(Marginal(("a",)), np.array([30.0, 10.0]), stddev=1.0)
+    >>> model = MirrorDescent().estimate(Domain.of({"a": 2, "b": 2}), [measured])
+    >>> model.total, model.count(("a", "b")).round(2).tolist()
+    (40.0, [[15.0, 15.0], [5.0, 5.0]])
+    """
+
+    max_steps: int = 2000
+    """Most times that the tree is summed."""
+    tolerance: float = 4e-4
+    """Stop when the objective is about this share above its minimum."""
+    accelerate: bool = True
+    """Whether steps carry momentum."""
+    polish_steps: int = 30
+    """Plain steps at the end of an accelerated fit."""
+    max_cells: int | None = None
+    """Refuse a model of more cells than this; None allows any."""
+    arrays: str = "numpy"
+    """"numpy", "torch:cpu" or "torch:cuda"."""
+
+    def __post_init__(self) -> None:
+        _check.positive_integer(max_steps=self.max_steps)
+        _check.positive(tolerance=self.tolerance)
+        _check.natural(polish_steps=self.polish_steps)
+        if self.max_cells is not None:
+            _check.positive_integer(max_cells=self.max_cells)
+
+    def estimate(
+        self,
+        domain: Domain,
+        measurements: Sequence[Measurement],
+        *,
+        total: float | None = None,
+        start: GraphicalModel | Potentials | None = None,
+        prior: GraphicalModel | Potentials | None = None,
+        prior_weight: float = 1.0,
+        precisions: Sequence[ArrayLike] | None = None,
+        impossible: Sequence[Impossible] = (),
+    ) -> GraphicalModel:
+        """The model that fits the measurements best.
+
+        Args:
+            domain: All attributes; those that nothing measures stay uniform.
+            measurements: Any linear queries; they may repeat and contradict each other.
+            total: What the model sums to; by default the mean of what the measurements sum to.
+            start: Where to start from: the model of the round before, or any potentials. What the
+                measurements do not determine stays as it was there.
+            prior: q, from which p departs only as far as the measurements are worth.
+            prior_weight: w, in the units of L. Counts only where a prior is given.
+            precisions: 1/σ² for each measurement, one number or one for each answer, in place of its own.
+            impossible: Combinations that never get mass, beside those that the domain declares.
+        """
+        n = estimate_total(domain, measurements) if total is None else total
+        _check.positive(total=n, prior_weight=prior_weight)
+        library = arrays(self.arrays)
+        squares = LeastSquares(domain, measurements, total=n, precisions=precisions, library=library)
+        begun = _in_inner_order(domain, start)
+        base = begun if prior is None else _in_inner_order(domain, prior)
+        for known in (start, prior):
+            if isinstance(known, GraphicalModel):
+                known.forget()  # its potentials are all that counts here, and two models' tables too many
+        for attrs, mask in impossible:
+            check_table(domain, attrs, np.shape(mask), "constraint")
+
+        tree = JunctionTree.of(domain, [*squares.sets, *base, *(attrs for attrs, _ in impossible)])
+        if self.max_cells is not None:
+            tree.require_cells(self.max_cells)
+        # With a prior, θ counts from it; without one, θ begins with the start's own potentials.
+        away = {a: p - base.get(a, 0.0) for a, p in begun.items()} if prior is not None else begun
+        fixed = {a: p for a, p in base.items() if prior is not None or a not in squares.sets}
+        first = [away.get(a, np.zeros(shape)) for a, shape in zip(squares.sets, squares.shapes, strict=True)]
+        calibrator = Calibrator(
+            tree,
+            squares.sets,
+            library=library,
+            fixed=[*fixed.items(), *forbidding([*masks(domain), *impossible])],
+        )
+        descent = _Descent(self, squares, calibrator, 0.0 if prior is None else prior_weight)
+        theta, fit = descent.run(library.stack_flat([library.array(table) for table in first]))
+
+        potentials = dict(fixed)
+        for attrs, shape, where in zip(squares.sets, squares.shapes, squares.slices, strict=True):
+            table = library.numpy(theta[where]).reshape(shape)
+            potentials[attrs] = potentials.get(attrs, 0.0) + table - table.max()
+        return GraphicalModel(
+            domain,
+            n,
+            {
+                domain.canonical(attrs): _canonical(domain, attrs, table)
+                for attrs, table in potentials.items()
+            },
+            tuple((attrs, np.asarray(mask, dtype=np.bool_)) for attrs, mask in impossible),
+            fit=fit,
+            arrays=self.arrays,
+        )
+
+
+@dataclass
+class _Point:
+    """Potentials, the shares they give on the measured sets, and ln Z."""
+
+    theta: Any
+    shares: Any
+    log_partition: float
+
+
+class _Descent:
+    """One fit: potentials in, potentials out."""
+
+    def __init__(
+        self, settings: MirrorDescent, squares: LeastSquares, calibrator: Calibrator, prior_weight: float
+    ) -> None:
+        self._settings = settings
+        self._squares = squares
+        self._calibrator = calibrator
+        self._library = squares.library
+        self._weight = prior_weight
+        self._steps = 0
+        self._prior_log_partition = 0.0
+        self._least = _FLOOR_PER_CELL * squares.cells
+
+    def run(self, theta: Any) -> tuple[Any, Fit]:
+        """Descend from these potentials."""
+        if not self._squares.cells:
+            self._point(theta)
+            return theta, Fit(0.0, 1, converged=True)
+        if self._weight:
+            self._prior_log_partition = self._point(0.0 * theta).log_partition
+        point = self._point(theta)
+        if self._settings.accelerate:
+            point, curvature, converged = self._accelerated(point)
+            most = self._steps + self._settings.polish_steps
+            point, _ = self._plain(point, 1.0 / curvature, most)
+        else:
+            first = 1.0 / self._squares.steepness(point.shares)
+            point, converged = self._plain(point, first, self._settings.max_steps)
+        return point.theta, Fit(self._objective(point), self._steps, converged)
+
+    def _point(self, theta: Any) -> _Point:
+        """Sum the tree at these potentials."""
+        squares = self._squares
+        tables = [
+            theta[where].reshape(shape) for where, shape in zip(squares.slices, squares.shapes, strict=True)
+        ]
+        log_partition = self._calibrator.run(tables)
+        shares = self._library.stack_flat(self._calibrator.marginals())
+        self._steps += 1
+        return _Point(theta, shares, log_partition)
+
+    def _objective(self, point: _Point) -> float:
+        loss = self._squares.loss(point.shares)
+        if self._weight:
+            inner = self._library.dot(point.theta, point.shares)
+            loss += self._weight * (inner - point.log_partition + self._prior_log_partition)
+        return loss
+
+    def _is_close(self, gap: float, objective: float) -> bool:
+        return gap <= self._settings.tolerance * max(objective, self._least)
+
+    def _accelerated(self, z: _Point) -> tuple[_Point, float, bool]:
+        """Accelerated descent: the last z, the curvature found, and whether x converged."""
+        squares, weight = self._squares, self._weight
+        curvature = self._first_curvature(z)
+        x, mass = z.shares, 0.0
+        value = squares.loss(x)
+        trail = _Trail()
+        revivals = 0
+        while self._steps < self._settings.max_steps:
+            scale = 1.0 + weight * mass
+            step = (scale + math.sqrt(scale * scale + 4.0 * curvature * mass * scale)) / (2.0 * curvature)
+            share = step / (mass + step)
+            slope = self._slope(x + share * (z.shares - x), z)
+            after = self._point((scale * z.theta - step * slope) / (1.0 + weight * (mass + step)))
+            needed = self._curvature_between(z, after)
+            if not needed <= curvature:  # or is not a number, where potentials went too far
+                curvature = max(2.0 * curvature, min(8.0 * curvature, needed))
+                continue
+            curvature *= 0.9
+            z, mass, x = after, mass + step, x + share * (after.shares - x)
+            before, value, reached = value, squares.loss(x), squares.loss(z.shares)
+            if not weight and reached < value:
+                # Any better point may take the place of x.
+                x, value = z.shares, reached
+            if not weight and value > before:
+                x, value, mass = z.shares, reached, 0.0
+            trail.add(self._objective(z) if weight else value)
+            settled = weight > 0 or self._is_close((reached - value) / 2, value)
+            if (settled and self._is_close(trail.gap, value)) or weight * mass > _MOST_MASS:
+                revived = None if weight or revivals == _MOST_REVIVALS else self._revived(z, value)
+                if revived is None:
+                    return z, curvature, True
+                z, mass, revivals = revived, 0.0, revivals + 1
+                x, value, trail = z.shares, squares.loss(z.shares), _Trail()
+        return z, curvature, False
+
+    def _slope(self, shares: Any, point: _Point) -> Any:
+        """∇L at these shares; without a prior, such that no cell that is empty at the point sinks further."""
+        slope = self._squares.gradient(shares)
+        return slope if self._weight else sparing(self._squares, slope, point.shares)
+
+    def _revived(self, z: _Point, objective: float) -> _Point | None:
+        """The point with cells back that were wrongly at 0; None where that would change little."""
+        squares = self._squares
+        slope = squares.gradient(z.shares)
+        step = nudge(squares, slope)
+        nudged = self._point(z.theta - step * slope)
+        theta, most = lifted(squares, z.theta, z.shares, nudged.shares, step)
+        if self._is_close(most, objective):
+            return None
+        revived = self._point(theta)
+        worth = worth_of(squares, slope, revived.shares - z.shares)
+        return None if self._is_close(worth, objective) else revived
+
+    def _first_curvature(self, z: _Point) -> float:
+        """The smallest curvature, within a factor of 4, under which a first step is sound."""
+        curvature = self._squares.steepness(z.shares)
+        slope = self._squares.gradient(z.shares)
+        for _ in range(20):
+            after = self._point(z.theta - slope * (4.0 / curvature))
+            if self._curvature_between(z, after) > curvature / 4.0:
+                break
+            curvature /= 4.0
+        return curvature
+
+    def _curvature_between(self, before: _Point, after: _Point) -> float:
+        """½ ∇²L[z′ − z] / KL(z′ ‖ z)."""
+        bent = 0.5 * self._squares.curvature(after.shares - before.shares)
+        divergence = self._library.dot(after.theta - before.theta, after.shares)
+        divergence += before.log_partition - after.log_partition
+        return bent / (max(divergence, 0.0) + _ROUNDING)
+
+    def _plain(self, point: _Point, step: float, most: int) -> tuple[_Point, bool]:
+        """Mirror descent with a line search (spec 7.2), up to ``most`` steps in all."""
+        value = self._objective(point)
+        trail = _Trail()
+        taken = 0
+        while self._steps < most:
+            slope = self._slope(point.shares, point) + self._weight * point.theta
+            after = self._point(point.theta - step * slope)
+            new = self._objective(after)
+            if value - new >= 0.5 * self._library.dot(slope, point.shares - after.shares):
+                point, value = after, new
+                taken += 1
+                step *= 2.0 if taken % 20 == 0 else 1.02
+                trail.add(value)
+                if not self._settings.accelerate and self._is_close(trail.gap, value):
+                    return point, True
+            else:
+                step *= 0.5
+        return point, False
+
+
+class _Trail:
+    """The objective along the way, to tell how far there is still to go."""
+
+    def __init__(self) -> None:
+        self._values: list[float] = []
+
+    def add(self, value: float) -> None:
+        self._values.append(min(value, self._values[-1]) if self._values else value)
+
+    @property
+    def gap(self) -> float:
+        """About how far the objective is above its minimum; ∞ while too little is known."""
+        steps = len(self._values)
+        if steps < _FEWEST_STEPS:
+            return math.inf
+        long_ago, then, now = (self._values[steps // part - 1] for part in (4, 2, 1))
+        again = max((then - now) / (long_ago - then), 0.25) if long_ago > then else math.inf
+        ahead = (then - now) * again / (1.0 - again) if again < 0.95 else math.inf
+        return min(ahead, long_ago - now)
+
+
+def _in_inner_order(domain: Domain, source: GraphicalModel | Potentials | None) -> dict[Attrs, Array]:
+    """Potentials by attribute set, each turned into the order of inference."""
+    if source is None:
+        return {}
+    given: Mapping[Attrs, Array] = source.potentials if isinstance(source, GraphicalModel) else source
+    turned: dict[Attrs, Array] = {}
+    for attrs, potential in given.items():
+        check_table(domain, attrs, np.shape(potential), "potential")
+        inner = inner_order(domain, attrs)
+        turned[inner] = turned.get(inner, 0.0) + np.transpose(potential, [attrs.index(a) for a in inner])
+    return turned
+
+
+def _canonical(domain: Domain, attrs: Attrs, table: Array) -> Array:
+    return np.ascontiguousarray(np.transpose(table, [attrs.index(a) for a in domain.canonical(attrs)]))

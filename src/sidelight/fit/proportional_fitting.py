@@ -1,0 +1,98 @@
+"""The graphical model of maximum likelihood for given marginals, by proportional fitting on its tree.
+
+    walk around the tree of cliques; in each clique, for each of its marginals c:   θ_c ← θ_c + ln(t_c/p_c)
+
+Iterative proportional fitting corrects rare and common cells alike. A gradient is as small as a cell's share:
+with it a value that one public record in 10,000 shows would keep whatever conditional distribution it
+started with, which is no loss until private data give the value half of all records.
+
+Where the targets t are marginals of one distribution the model comes to have them; where they contradict each
+other it ends between them.
+
+What the domain declares impossible gets no mass, and is taken out of the targets that would give it some.
+
+Deming, Stephan (1940); Csiszár (1975).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import Mask, masks
+from sidelight.models.graphical import GraphicalModel, Potentials, forbidding
+from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.walk import Walk
+
+Array = NDArray[np.float64]
+
+_SWEEPS, _CLOSE = 40, 0.02
+"""Most sweeps; fewer once every cell is within this of its target, as a ratio."""
+_LEAST = 1e-12
+"""Of all records, in a cell whose target is 0: potentials stay finite."""
+
+
+def most_likely(
+    domain: Domain, targets: Mapping[Attrs, Array], *, start: Potentials | None = None, sweeps: int = _SWEEPS
+) -> GraphicalModel:
+    """The model with these marginals, each a table of shares that sums to 1; its total is 1.
+
+    It starts from the potentials of an earlier fit where these are given, else from independence.
+
+    >>> model = most_likely(Domain.of({"a": 2, "b": 2}), {("a",): np.array([0.75, 0.25])})
+    >>> model.count(("b", "a")).round(3).tolist()
+    [[0.375, 0.125], [0.375, 0.125]]
+    """
+    if not targets:
+        return GraphicalModel.uniform(domain, total=1.0)
+    forbidden = masks(domain)
+    wanted = {attrs: _possible(attrs, target, forbidden) for attrs, target in targets.items()}
+    fitted = {attrs: _first(attrs, target, start or {}) for attrs, target in wanted.items()}
+    # A marginal inside another is right when that one is.
+    largest = [c for c in wanted if not any(set(c) < set(other) for other in wanted)]
+    walk = Walk(JunctionTree.of(domain, wanted), [*fitted.items(), *forbidding(forbidden)], largest)
+    off = dict.fromkeys(largest, 0.0)
+
+    def step(attrs: Attrs, share: Array) -> Array:
+        target = np.maximum(wanted[attrs], _LEAST)
+        moved = np.log(np.divide(target, share, out=np.ones(share.shape), where=share > 0))
+        fitted[attrs] = fitted[attrs] + moved
+        off[attrs] = float(np.abs(moved).max())
+        return moved
+
+    for _ in range(sweeps):
+        walk.sweep(step)
+        if max(off.values()) < _CLOSE:
+            break
+    found = {}
+    for attrs, table in fitted.items():
+        canonical = domain.canonical(attrs)
+        back = np.transpose(table, [attrs.index(a) for a in canonical])
+        found[canonical] = np.ascontiguousarray(back - back.max())
+    return GraphicalModel(domain, 1.0, found)
+
+
+def _possible(attrs: Attrs, target: Array, forbidden: Sequence[Mask]) -> Array:
+    """The target given that nothing impossible occurs; evenly spread where nothing else did."""
+    is_out = np.zeros(target.shape, dtype=np.bool_)
+    for names, mask in forbidden:
+        if set(names) <= set(attrs):
+            held = [attr for attr in attrs if attr in names]
+            turned = np.transpose(mask, [names.index(attr) for attr in held])
+            wide = [size if a in names else 1 for a, size in zip(attrs, target.shape, strict=True)]
+            is_out |= turned.reshape(wide)
+    if not is_out.any():
+        return target
+    kept = np.where(is_out, 0.0, target)
+    kept = kept if kept.sum() > 0 else np.where(is_out, 0.0, 1.0)
+    return np.asarray(kept / kept.sum())
+
+
+def _first(attrs: Attrs, target: Array, start: Potentials) -> Array:
+    """What a potential starts from: an earlier fit, else the logarithm of a one-way target, else 0."""
+    if attrs in start:
+        return start[attrs]
+    if len(attrs) == 1 and not start:
+        return np.log(np.maximum(target, 1e-9))
+    return np.zeros(target.shape)

@@ -1,1 +1,0 @@
-"""GENERATE: synthetic records from a model."""

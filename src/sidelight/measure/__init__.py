@@ -1,1 +1,0 @@
-"""MEASURE: noisy answers."""

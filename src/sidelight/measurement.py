@@ -1,0 +1,104 @@
+"""MEASURE: a noisy answer with its standard deviation, and the two draws that make one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.privacy import event
+from sidelight.privacy.budget import Cost, Rho
+from sidelight.privacy.event import Gaussian, Laplace
+from sidelight.privacy.noise import NoiseSource, discrete_gaussian, discrete_laplace
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal, Query
+
+Array = NDArray[np.float64]
+NoiseKind = Literal["gaussian", "laplace"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What the curator answered: the query, the noisy answer as a flat vector, and σ of each number."""
+
+    query: Query
+    answer: Array = field(repr=False)
+    stddev: float
+
+    @property
+    def precision(self) -> float:
+        """1/σ², the weight of this measurement in a least-squares fit."""
+        return 1.0 / self.stddev**2
+
+
+def measuring(query: Query, cost: Cost, unit: Unit, *, noise: NoiseKind | None = None) -> Gaussian | Laplace:
+    """The event of measuring a query: Gaussian noise for zCDP and Laplace for pure ε, unless said.
+
+    >>> from fractions import Fraction
+    >>> from sidelight.queries.query import Marginal
+    >>> measuring(Marginal(("age",)), Rho(Fraction(1, 2)), Unit("replace")).variance
+    Fraction(2, 1)
+    """
+    # The noise is drawn in multiples of the resolution, so the sensitivity is counted in them too.
+    step = query.resolution
+    if isinstance(cost, Rho) and noise != "laplace":
+        return Gaussian.at(cost, what=query.describe(), l2_squared=query.l2_squared(unit) / step**2)
+    return Laplace.at(cost, what=query.describe(), l1=query.l1(unit) / step)
+
+
+def stddev_of(query: Query, cost: Cost, unit: Unit, *, noise: NoiseKind | None = None) -> float:
+    """σ of each number, if a query is measured at this cost."""
+    return measuring(query, cost, unit, noise=noise).stddev * float(query.resolution)
+
+
+def gaussian(noise: NoiseSource, exact: NDArray[np.int64], event: event.Gaussian) -> NDArray[np.int64]:
+    """Y = q(D) + 𝒩_ℤ(0, σ²): exact counts plus discrete Gaussian noise of the variance that was paid for.
+
+    >>> from fractions import Fraction
+    >>> from sidelight.privacy.budget import Rho
+    >>> from sidelight.testing import SeededNoise
+    >>> paid = event.Gaussian.at(Rho(Fraction(1, 2)), what="marginal (a)", l2_squared=Fraction(1))
+    >>> gaussian(SeededNoise(7), np.array([10, 20, 30]), paid).shape
+    (3,)
+    """
+    drawn = discrete_gaussian(noise, event.variance, exact.size)
+    # PRIVACY: integers added to integers; there is no rounding that could tell of the exact count.
+    return exact.astype(np.int64, casting="safe") + drawn.reshape(exact.shape)
+
+
+def laplace(noise: NoiseSource, exact: NDArray[np.int64], event: event.Laplace) -> NDArray[np.int64]:
+    """Y = q(D) + Lap_ℤ(b): exact counts plus discrete Laplace noise of the scale that was paid for.
+
+    >>> from fractions import Fraction
+    >>> from sidelight.privacy.budget import Epsilon
+    >>> from sidelight.testing import SeededNoise
+    >>> paid = event.Laplace.at(Epsilon(Fraction(1, 2)), what="marginal (a)", l1=Fraction(2))
+    >>> laplace(SeededNoise(7), np.array([10, 20, 30]), paid).shape
+    (3,)
+    """
+    drawn = discrete_laplace(noise, event.scale, exact.size)
+    # PRIVACY: integers added to integers; there is no rounding that could tell of the exact count.
+    return exact.astype(np.int64, casting="safe") + drawn.reshape(exact.shape)
+
+
+def noise_stddev(measurements: Sequence[Measurement], attrs: Attrs, domain: Domain) -> float | None:
+    """σ of one cell of this marginal, from the inverse-variance mean of all that measured it.
+
+    A measured marginal on more attributes counts too: its cells are summed, so each cell's
+    variance is σ² times the number of cells that fall into it. None if nothing measured it.
+
+    >>> domain = Domain.of({"a": 2, "b": 8})
+    >>> noise_stddev([Measurement(Marginal(("a", "b")), np.zeros(16), 5.0)], ("a",), domain)
+    14.142135623730951
+    """
+    wanted = set(attrs)
+    precision = 0.0
+    for measurement in measurements:
+        query = measurement.query
+        if isinstance(query, Marginal) and wanted <= set(query.attrs):
+            cells = domain.size(query.attrs) // domain.size(attrs)
+            precision += measurement.precision / cells
+    return 1 / math.sqrt(precision) if precision else None

@@ -1,0 +1,1 @@
+"""APERTURE, our own mechanism (docs/papers/aperture.md)."""

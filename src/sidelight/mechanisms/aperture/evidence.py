@@ -1,0 +1,210 @@
+"""What the noisy answers so far say: how far each marginal strays from the public model.
+
+Keeps, for every marginal that was measured, all its answers as one (by inverse variance) beside the
+counts that the model had before the first of them; so a repeat is compared with what was believed
+before, and not with a model that it made itself. From these come the spreads s_c, the weights of the
+fit, and what is expected of the marginals that were not measured.
+
+PRIVACY: functions of public data, noisy answers and the model; post-processing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.fit.following import Pulled, following
+from sidelight.measurement import Measurement
+from sidelight.models.graphical import GraphicalModel
+from sidelight.public.prior import Prior
+from sidelight.queries.query import Countable
+from sidelight.select.improvement import Profile, Prospect
+from sidelight.select.score import ManyCountable
+from sidelight.uncertainty.dispersion import Evidence, PooledSpread, SpreadPrior, capped
+
+Array = NDArray[np.float64]
+Follower = TypeVar("Follower", bound=Countable)
+
+_FLOOR = 0.001
+"""Records, as a share of n spread over a marginal's cells, that no cell is believed to be without."""
+_APART = 0.1
+"""The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
+of women alone, need not be so in others."""
+_TELLING = 1.0
+"""An answer is followed before others are tried where it is e times as likely under a spread above 1."""
+_MOST_FIRST = 16
+"""How many answers are followed before others are tried: each takes a fit, and tables may be wide."""
+_MOST_CELL_TRUST = 0.9999
+"""Most that a single cell follows its own noisy answer: more only makes the fit slow."""
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """One measured marginal."""
+
+    answers: Measurement
+    """All its noisy answers, merged."""
+    evidence: Evidence
+    likelihood: Array
+
+
+class Beliefs:
+    """All that was measured, and what it says about the public model."""
+
+    def __init__(self, prior: Prior, total: float, *, least_doubt: float) -> None:
+        self.prior = prior
+        self.total = total
+        self._least_doubt = least_doubt
+        ratio = total / max(prior.records, 1.0)
+        self._spread = {
+            1: SpreadPrior(total, ratio, apart=_APART),
+            2: SpreadPrior(total, prior.stray * ratio),
+        }
+        self.held: dict[Attrs, Belief] = {}
+
+    def add(self, measurement: Measurement, model: Countable) -> None:
+        """Take in a noisy answer; the model is the one from before it."""
+        attrs = measurement.query.attrs
+        before = self.held.get(attrs)
+        if before is None:
+            self.held[attrs] = self._tried(measurement, model.count(attrs).reshape(-1))
+        else:
+            self.held[attrs] = self._tried(_merged(before.answers, measurement), before.evidence.expected)
+
+    def add_all(
+        self, measurements: Sequence[Measurement], model: Follower, follow: Callable[[Follower], Follower]
+    ) -> Follower:
+        """Take in answers that came at once, the most telling first; returns the model as it then is.
+
+        One attribute that is off takes others with it. So each answer is held against a model that follows
+        those before it: what they explain is not held against public data twice, and noise that agrees with
+        it is not believed for that. ``follow`` brings a model to all answers taken in so far; it is not
+        called for those, taken in last, that tell of nothing.
+        """
+        waiting = dict[Attrs, Measurement]()
+        for one in measurements:
+            attrs = one.query.attrs
+            waiting[attrs] = _merged(waiting[attrs], one) if attrs in waiting else one
+        for _ in range(min(len(waiting), _MOST_FIRST)):
+            tried = self._all_tried(waiting, model)
+            telling = {c: self._spread[_order(c)].telling(belief.likelihood) for c, belief in tried.items()}
+            first = max(telling, key=lambda c: telling[c])
+            if telling[first] <= _TELLING:
+                break
+            self.held[first] = tried[first]
+            del waiting[first]
+            model = follow(model)
+        self.held |= self._all_tried(waiting, model)
+        return model
+
+    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: Countable) -> dict[Attrs, Belief]:
+        return {c: self._tried(one, model.count(c).reshape(-1)) for c, one in answers.items()}
+
+    def pooled(self) -> dict[int, PooledSpread]:
+        """The predictive spread of one-way marginals (1) and of all others (2)."""
+        return {
+            order: spread.pooled(
+                belief.likelihood for attrs, belief in self.held.items() if _order(attrs) == order
+            )
+            for order, spread in self._spread.items()
+        }
+
+    def spreads(self) -> dict[Attrs, float]:
+        """The spread s of each measured marginal."""
+        pooled = self.pooled()
+        return {
+            attrs: capped(
+                belief.evidence,
+                pooled[_order(attrs)].median(belief.likelihood),
+                least_doubt=self._least_doubt,
+            )
+            for attrs, belief in self.held.items()
+        }
+
+    def pull(self, attrs: Attrs, spread: float) -> Array:
+        """S_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
+        return self._cell_spreads(attrs, spread) * self.held[attrs].answers.precision
+
+    def dispersions(self) -> dict[Attrs, tuple[float, float]]:
+        """s(1 + R) of each measured marginal, its spread around what drawing n records gives; and 1 + R."""
+        return {
+            attrs: (spread * self._sampling(attrs), self._sampling(attrs))
+            for attrs, spread in self.spreads().items()
+        }
+
+    def estimate(self, start: GraphicalModel) -> GraphicalModel:
+        """The model that stays close to q, and follows each answer as far as its noise and spread say.
+
+        minimise  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²,   s_ci = s_c v_i/μ_i
+        """
+        answers = {
+            attrs: Pulled(self.held[attrs].answers.answer, self.pull(attrs, spread))
+            for attrs, spread in self.spreads().items()
+        }
+        return following(start, self.prior.model.potentials, answers, total=self.total)
+
+    def prospects(
+        self, model: ManyCountable, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
+    ) -> dict[Attrs, Prospect]:
+        """What each candidate may be worth, by weights of at most 1."""
+        # One at a time, in whatever order: the answers to all of them may be larger than the model.
+        found = {
+            candidates[place]: self.prospect(candidates[place], counts, weights=weights)
+            for place, counts in model.count_each(candidates)
+        }
+        return {attrs: found[attrs] for attrs in candidates}
+
+    def prospect(self, attrs: Attrs, counts: Array, *, weights: Mapping[Attrs, float]) -> Prospect:
+        """The same for one of them, from the model's answer to it."""
+        mass = np.maximum(counts.reshape(-1), 0.0) + _FLOOR * self.total / counts.size
+        profile = Profile.of(mass * self._sampling(attrs))
+        # A root: twice the workload behind a marginal does not make its error twice as telling.
+        return Prospect(profile, self._precision(attrs), weights[attrs] ** 0.5)
+
+    def _tried(self, answers: Measurement, expected: Array) -> Belief:
+        """An answer, and what it says of a model that had expected this."""
+        attrs = answers.query.attrs
+        evidence = Evidence(
+            answers.answer, expected.astype(np.float32), answers.stddev,
+            floor=_FLOOR * self.total / expected.size, sampling=self._sampling(attrs),
+        )  # fmt: skip
+        return Belief(answers, evidence, self._spread[_order(attrs)].likelihood(evidence))
+
+    def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
+        evidence = self.held[attrs].evidence
+        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) * evidence.stddev**2 / evidence.mass
+        return np.minimum(spread * evidence.sampling, most)
+
+    def _precision(self, attrs: Attrs) -> float:
+        """What measured marginals that hold these attributes say about each cell of theirs."""
+        wanted = set(attrs)
+        size = self.prior.domain.size
+        return sum(
+            belief.answers.precision * size(attrs) / size(other)
+            for other, belief in self.held.items()
+            if wanted <= set(other)
+        )
+
+    def _sampling(self, attrs: Attrs) -> float:
+        """1 + R: R private records for each public one that tells of all these attributes.
+
+        Where none does, the one pseudo-record of smoothing stands alone. Of two attributes or more, the
+        public model tells more than its records alone would, by as much as it was seen to stray less.
+        """
+        ratio = self.total / max(min(self.prior.records_by_attribute[attr] for attr in attrs), 1.0)
+        return 1 + (ratio if len(attrs) == 1 else self.prior.stray * ratio)
+
+
+def _order(attrs: Attrs) -> int:
+    """1 for single attributes, 2 for all others: the two err differently."""
+    return min(len(attrs), 2)
+
+
+def _merged(first: Measurement, second: Measurement) -> Measurement:
+    """Two answers to one query as one, by inverse variance."""
+    precision = first.precision + second.precision
+    answer = (first.precision * first.answer + second.precision * second.answer) / precision
+    return Measurement(first.query, answer, precision**-0.5)

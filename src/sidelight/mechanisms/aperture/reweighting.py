@@ -1,0 +1,121 @@
+"""Weighted records that follow noisy answers, as a tree of the same beliefs does.
+
+    r = argmin  n KL(r ‖ records) + Σ_c Σ_i ½ (s_ci/σ_c²) (n r_ci − y_ci)²
+
+A tree keeps a few dozen marginals within its size. Records keep everything, and the sampling error of
+everything; and reweighted, they follow any number of marginals. APERTURE does so twice: with the grain (what
+public records show that the public model has no room for), and with records drawn from its own model
+(particles: marginals are measured then that its tree has no room for).
+
+Solved for one marginal at a time (balance.py). Weights are those that the records came with, times
+exp(Σ_c θ_c).
+
+PRIVACY: functions of public data, of released models and of noisy answers; post-processing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.fit.balance import MOST_TILT, potential
+from sidelight.measurement import Measurement
+from sidelight.mechanisms.aperture.evidence import Beliefs
+from sidelight.models.support import Support, tally, tilt
+
+Array = NDArray[np.float64]
+
+_PASSES = 5
+"""Over all answers at the end; a pass solves for one marginal at a time, given the others."""
+_CLOSE = 4e-3
+"""Passes end when no marginal moves by more than this share of all records."""
+
+
+class Reweighting:
+    """Records whose weights follow noisy answers."""
+
+    def __init__(self, support: Support, total: float) -> None:
+        self._support = support.with_total(total)  # with weights of its own, which move in their place
+        self._potentials: dict[Attrs, NDArray[np.float32]] = {}
+        """Six digits are enough of a logarithm, as long as weights move by what is kept of it."""
+
+    @property
+    def support(self) -> Support:
+        """The records with their weights, which go on moving with what is followed later."""
+        return self._support
+
+    def count(self, attrs: Attrs) -> Array:
+        """What the reweighted records say now."""
+        return self._support.count(attrs)
+
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
+        """Many marginals, one at a time, each with its place among those asked for."""
+        return self._support.count_each(wanted)
+
+    def rest(self, beliefs: Beliefs) -> None:
+        """Take the weights as they are for the optimum, given all answers so far."""
+        for attrs, spread in beliefs.spreads().items():
+            gap = beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1)
+            tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
+            self._potentials[attrs] = tilts.astype(np.float32)
+
+    def follow(self, measurements: Sequence[Measurement], beliefs: Beliefs) -> Support:
+        """Take in noisy answers, single attributes first; beliefs are about these records."""
+        singles = [m for m in measurements if len(m.query.attrs) == 1]
+        beliefs.add_all(singles, self, lambda _: self._follow(beliefs, list(beliefs.held)[-1:]))
+        self._follow(beliefs, [attrs for attrs in beliefs.held if attrs not in self._potentials])
+        for measurement in measurements:
+            if len(measurement.query.attrs) > 1:
+                beliefs.add(measurement, self)
+                self._follow(beliefs, [measurement.query.attrs])
+        self.settle(beliefs, passes=_PASSES)
+        return self._support
+
+    def _follow(self, beliefs: Beliefs, some: Sequence[Attrs]) -> "Reweighting":
+        spreads = beliefs.spreads()
+        self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in some))
+        return self
+
+    def settle(self, beliefs: Beliefs, *, passes: int) -> None:
+        """Go over all answers at most so many times, until hardly anything moves."""
+        spreads = beliefs.spreads()
+        for _ in range(passes):
+            moved = self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in spreads))
+            if moved < _CLOSE:
+                break
+
+    def _pass(self, beliefs: Beliefs, precisions: Iterable[tuple[Attrs, Array]]) -> float:
+        """Solve for one marginal at a time: its potential, all others as they are.
+
+        Returns the most that a marginal moved by, as a share of all records.
+        """
+        n, weights, furthest = self._support.total, self._support.weights, 0.0
+        for attrs, precision in precisions:
+            answer, cells = beliefs.held[attrs].answers.answer, self._support.cells(attrs)
+            before = self._potentials.get(attrs, np.zeros(answer.size)).astype(np.float64)
+            share = tally(cells, weights, answer.size) / n
+            after = potential(share, before, answer=answer, pull=precision, total=n).astype(np.float32)
+            ratio = np.exp(np.subtract(after, before, out=before), out=before)
+            furthest = max(furthest, float(share @ np.abs(ratio - 1)))
+            ratio /= share @ ratio  # so that the weights keep their sum
+            tilt(weights, cells, ratio)
+            self._potentials[attrs] = after
+            del cells  # before the next are found: they are as large as the weights
+        weights *= n / weights.sum()
+        return furthest
+
+
+def evenness(support: Support) -> float:
+    """As many records of equal weight would say as much: (Σw)² / Σw²."""
+    weights = support.weights
+    return float(weights.sum() ** 2 / (weights @ weights))
+
+
+def lowered(share: float, by: float) -> float:
+    """λ, when the records are worth only this part of what they were: its odds fall by as much.
+
+    >>> lowered(0.5, 0.25)
+    0.2
+    """
+    return share * by / (share * by + (1 - share))  # in this order never above 1

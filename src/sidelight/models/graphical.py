@@ -1,0 +1,209 @@
+"""A distribution that is a product of small tables: p(x) = exp(Σ θ_c(x_c)) / Z.
+
+McKenna, Sheldon, Miklau (2019), "Graphical-model based estimation and inference for
+differential privacy", arXiv:1901.09136. Attributes that no potential touches are uniform and
+independent of the rest; combinations declared impossible have no mass.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight import _check
+from sidelight._foreign import check_size
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import Mask, masks
+from sidelight.data.table import Table
+from sidelight.errors import SchemaError, WorkloadError
+from sidelight.models.model import ModelState
+from sidelight.models.sampling import codes_along_tree
+from sidelight.trees.arrays import arrays
+from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.marginals import Answers, marginals_of
+from sidelight.trees.sum_product import Calibrator
+
+Array = NDArray[np.float64]
+Potentials = Mapping[Attrs, Array]
+"""Attribute set to log-potential, axes in the order of the attributes named."""
+Impossible = Mask
+"""Attributes, and true at each combination of their values that cannot be."""
+
+_BYTES_PER_CELL = 16
+"""What summing a tree takes, at the least."""
+_NOTHING, _NOTHING_BRIEFLY = 1e-100, 1e-12
+"""A share below this counts as 0: in 64 bits, and in 32."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a model came about."""
+
+    objective: float
+    """The data term, plus the weighted divergence from the prior where there is one."""
+    steps: int
+    """How often the tree was summed."""
+    converged: bool
+    """Whether it stopped by itself, and not at the most steps allowed."""
+
+
+@dataclass(frozen=True, eq=False)
+class GraphicalModel:
+    """A Markov random field over a domain, scaled to a total.
+
+    >>> model = GraphicalModel.uniform(Domain.of({"a": 2, "b": 3}), total=12.0)
+    >>> model.count(("b",)), model.tree.cells
+    (array([4., 4., 4.]), 5)
+    """
+
+    domain: Domain
+    total: float
+    potentials: Potentials = field(repr=False)
+    impossible: tuple[Impossible, ...] = field(default=(), repr=False)
+    """What gets no mass beside what the domain declares impossible."""
+    fit: Fit | None = None
+    arrays: str = "numpy"
+    """The array library that sums the tree; see ``sidelight.trees.arrays``."""
+    is_brief: bool = False
+    """Whether tables of whole cliques are kept in 32 bits: marginals then have six digits."""
+
+    def __post_init__(self) -> None:
+        _check.positive(total=self.total)
+        for attrs, potential in self.potentials.items():
+            check_table(self.domain, attrs, potential.shape, "potential")
+            if not np.isfinite(potential).all():
+                raise WorkloadError(
+                    f"the potential on {' × '.join(attrs)} must be finite; use impossible for zeros."
+                )
+        for attrs, mask in self.impossible:
+            check_table(self.domain, attrs, mask.shape, "constraint")
+
+    @classmethod
+    def uniform(cls, domain: Domain, *, total: float) -> "GraphicalModel":
+        """Every cell alike: the model before anything was measured."""
+        return cls(domain, total, {})
+
+    @cached_property
+    def forbidden(self) -> tuple[Impossible, ...]:
+        """All that gets no mass: what the domain declares, and what was given."""
+        return (*masks(self.domain), *self.impossible)
+
+    @cached_property
+    def tree(self) -> JunctionTree:
+        """The junction tree of the potentials and the constraints."""
+        return JunctionTree.of(self.domain, [*self.potentials, *(attrs for attrs, _ in self.impossible)])
+
+    @cached_property
+    def _calibrated(self) -> tuple[tuple[NDArray[np.floating], ...], float]:
+        library = arrays(self.arrays)
+        fixed = [*self.potentials.items(), *forbidding(self.forbidden)]
+        calibrator = Calibrator(self.tree, (), library=library, fixed=fixed)
+        log_partition = calibrator.run(())
+        beliefs = list[NDArray[np.floating]]()
+        for table in calibrator.beliefs(brief=self.is_brief):
+            bits: type[np.floating] = np.float32 if self.is_brief else np.float64
+            belief: NDArray[np.floating] = library.numpy(table).astype(bits, copy=False)
+            # Products of such numbers leave the normal range, where processors are many times slower.
+            belief[belief < (_NOTHING_BRIEFLY if self.is_brief else _NOTHING)] = 0.0
+            beliefs.append(belief)
+        return tuple(beliefs), log_partition
+
+    def brief(self) -> "GraphicalModel":
+        """The same in half the memory, to six digits: for draws, and where noise hides more than that."""
+        return replace(self, is_brief=True)
+
+    @property
+    def log_partition(self) -> float:
+        """Ln Z, the logarithm of the sum of exp(Σ θ) over all possible cells."""
+        return self._calibrated[1]
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self.tree, self._calibrated[0])
+
+    def count(self, attrs: Attrs) -> Array:
+        """The marginal on these attributes, axes in the order asked, summing to the total."""
+        return self.count_many([attrs])[0]
+
+    def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
+        """Many marginals at once; work that they have in common is done once."""
+        found = dict(self.count_each(wanted))
+        return [found[place] for place in range(len(found))]
+
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
+        """The same, one at a time in the order of least work, each with its place among those asked for."""
+        asked = [tuple(attrs) for attrs in wanted]
+        for attrs in asked:
+            self.domain.require(attrs)
+            if len(set(attrs)) < len(attrs):
+                raise WorkloadError(f"a marginal names an attribute twice: {', '.join(attrs)}.")
+        return marginals_of(self._answers, asked, total=self.total)
+
+    def forget(self) -> None:
+        """Free the tables of whole cliques; they are summed anew when something is asked again."""
+        for name in ("_calibrated", "_answers"):
+            self.__dict__.pop(name, None)
+
+    def sample(self, records: int, *, seed: int) -> Table:
+        """Synthetic records, drawn clique by clique with little more than rounding error."""
+        _check.natural(records=records)
+        codes = codes_along_tree(self.tree, self._answers.marginal, records, np.random.default_rng(seed))
+        self._answers.forget()
+        return Table.of_codes(self.domain, codes)
+
+    def state(self) -> ModelState:
+        """Potentials and constraints: all that is needed to load the model again."""
+        kept: dict[str, NDArray[Any]] = {f"potential_{i}": p for i, p in enumerate(self.potentials.values())}
+        kept |= {f"impossible_{i}": mask for i, (_, mask) in enumerate(self.forbidden)}
+        meta = {
+            "total": self.total,
+            "potentials": [list(attrs) for attrs in self.potentials],
+            "impossible": [list(attrs) for attrs, _ in self.forbidden],
+        }
+        if self.fit is not None:
+            meta["fit"] = {
+                "objective": self.fit.objective,
+                "steps": self.fit.steps,
+                "converged": self.fit.converged,
+            }
+        return ModelState("graphical", meta, kept)
+
+    @classmethod
+    def from_state(cls, domain: Domain, state: ModelState) -> "GraphicalModel":
+        """The model that ``state`` wrote down."""
+        meta, kept = state.meta, state.arrays
+
+        def shaped(kind: str, index: int, attrs: Attrs) -> NDArray[Any]:
+            return kept[f"{kind}_{index}"].reshape(domain.project(attrs).shape)
+
+        potentials = [tuple(attrs) for attrs in meta["potentials"]]
+        impossible = [tuple(attrs) for attrs in meta["impossible"]]
+        # Small tables can make a tree of any size: every pair of a hundred attributes is one huge clique.
+        cells = JunctionTree.of(domain, [*potentials, *impossible]).cells
+        check_size(_BYTES_PER_CELL * cells, "the tree of this model")
+        return cls(
+            domain,
+            state.total,
+            {a: shaped("potential", i, a).astype(np.float64) for i, a in enumerate(potentials)},
+            tuple((a, shaped("impossible", i, a).astype(np.bool_)) for i, a in enumerate(impossible)),
+            fit=_fit(meta["fit"]) if "fit" in meta else None,
+        )
+
+
+def _fit(meta: Mapping[str, Any]) -> Fit:
+    return Fit(float(meta["objective"]), int(meta["steps"]), bool(meta["converged"]))
+
+
+def forbidding(impossible: Iterable[Impossible]) -> list[tuple[Attrs, Array]]:
+    """Constraints as potentials: −∞ at what cannot be, and 0 elsewhere."""
+    return [(attrs, np.where(mask, -np.inf, 0.0)) for attrs, mask in impossible]
+
+
+def check_table(domain: Domain, attrs: Attrs, shape: tuple[int, ...], what: str) -> None:
+    """Refuse a table that does not fit the attributes it is named after."""
+    expected = domain.project(attrs).shape
+    if shape != expected:
+        raise SchemaError(f"the {what} on {' × '.join(attrs)} must have shape {expected}; got {shape}.")

@@ -1,0 +1,1 @@
+"""What public data become: sources, structure, smoothing, a prior."""

@@ -1,0 +1,276 @@
+"""Public records, as a mechanism sees them: shares on attribute sets, and two random halves.
+
+A public table may lack attributes of the private one, may be an earlier release, and may carry a
+weight a record. Several tables count together, each with a weight of its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sidelight.data.compact import Compact, count_compactly
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import is_possible
+from sidelight.data.table import Table
+from sidelight.errors import DataError, SchemaError
+from sidelight.models.support import Support
+
+Array = NDArray[np.float64]
+
+
+class PublicSource(Protocol):
+    """Public records that can be counted."""
+
+    @property
+    def domain(self) -> Domain: ...
+    @property
+    def records(self) -> float: ...
+    def count_many(self, marginals: Sequence[Attrs]) -> Sequence[NDArray[np.integer] | Array]: ...
+
+
+class WeightedRecords:
+    """Public records that stand for more or fewer people each, such as those of a survey.
+
+    >>> survey = WeightedRecords(Domain.of({"sex": 2}), np.array([[0], [1]]), [3.0, 1.0])
+    >>> survey.count_many([("sex",)])[0].tolist(), survey.records
+    ([3.0, 1.0], 1.6)
+    """
+
+    def __init__(self, domain: Domain, codes: NDArray[np.integer], weights: ArrayLike) -> None:
+        self._table = Table.of_codes(domain, codes)
+        self._codes = codes
+        self._weights = np.asarray(weights, dtype=np.float64)
+        if self._weights.shape != (self._table.records,):
+            raise DataError(f"{self._table.records} records need as many weights.")
+        if not np.isfinite(self._weights).all() or (self._weights < 0).any():
+            raise DataError("weights of public records must be finite, and at least 0.")
+
+    @property
+    def domain(self) -> Domain:
+        return self._table.domain
+
+    @property
+    def records(self) -> float:
+        """As many unweighted records would say as much: (Σw)² / Σw² (Kish 1965)."""
+        square = float(np.dot(self._weights, self._weights))
+        return float(self._weights.sum()) ** 2 / square if square else 0.0
+
+    def count_many(self, marginals: Sequence[Attrs]) -> list[Array]:
+        return [self._count(attrs) for attrs in marginals]
+
+    def _count(self, attrs: Attrs) -> Array:
+        shape = self.domain.project(attrs).shape
+        columns = [self._codes[:, place] for place in self.domain.index(attrs)]
+        cells = np.ravel_multi_index(columns, shape)
+        counts: Array = np.bincount(cells, self._weights, int(np.prod(shape))).astype(np.float64)
+        return counts.reshape(shape)
+
+    @property
+    def support(self) -> Support:
+        """The records with their weights, as shares."""
+        return Support(self.domain, self._codes, self._weights / self._weights.sum(), 1.0)
+
+    def halves(self, rng: np.random.Generator) -> tuple["WeightedRecords", "WeightedRecords"]:
+        """Each record in one of two halves."""
+        order = rng.permutation(len(self._weights))
+        first, second = (
+            WeightedRecords(self.domain, self._codes[part], self._weights[part])
+            for part in (order[::2], order[1::2])
+        )
+        return first, second
+
+
+@dataclass(frozen=True, eq=False)
+class PublicRecords:
+    """One or several public sources over (parts of) one domain, counted together."""
+
+    domain: Domain
+    """All attributes of the private table; a source may lack some."""
+    sources: tuple[PublicSource, ...]
+    weights: tuple[float, ...]
+    """What share of the mixture each source is, where all are there."""
+
+    @classmethod
+    def of(
+        cls, domain: Domain, sources: Iterable[PublicSource], *, weights: Sequence[float] | None = None
+    ) -> "PublicRecords":
+        """These sources; each counts by its records unless weights are given."""
+        listed = tuple(sources)
+        for source in listed:
+            require_part(source.domain, domain)
+        if not any(source.records for source in listed):
+            raise DataError("the public table has no records; give one that has, or leave it out.")
+        given = [source.records for source in listed] if weights is None else list(weights)
+        return cls(domain, listed, tuple(weight / sum(given) for weight in given))
+
+    @property
+    def records(self) -> float:
+        """How many records there are in all."""
+        return sum(source.records for source in self.sources)
+
+    def holds(self, attrs: Iterable[str]) -> bool:
+        """Whether some source has records of all these attributes."""
+        return bool(self._holders(attrs))
+
+    def records_of(self, attr: str) -> float:
+        """How many records tell of this attribute, as the mixture counts them: (Σπ)² / Σ π²/m."""
+        holders = [k for k in self._holders([attr]) if self.weights[k] > 0]
+        if not holders:
+            return 0.0
+        variance = sum(self.weights[k] ** 2 / self.sources[k].records for k in holders)
+        return float(sum(self.weights[k] for k in holders) ** 2 / variance)
+
+    def shares(self, wanted: Sequence[Attrs]) -> list[Array]:
+        """The mixture on each attribute set, summing to 1."""
+        found = self._counted(wanted, _count)
+        return [found[attrs] for attrs in wanted]
+
+    def kept_shares(self, wanted: Sequence[Attrs]) -> "KeptShares":
+        """The same for many attribute sets, kept in little memory and made when asked for."""
+        return self._counted(wanted, _count_compactly)
+
+    def _counted(self, wanted: Sequence[Attrs], count: "_Counting") -> "KeptShares":
+        sets = list(dict.fromkeys(wanted))
+        held = []
+        for k, source in enumerate(self.sources):
+            some = [attrs for attrs in sets if k in self._holders(attrs)]
+            if some and self.weights[k]:
+                held.append((self.weights[k], count(source, some)))
+        return KeptShares(sets, held)
+
+    def halves(self, *, seed: int) -> "tuple[PublicRecords, PublicRecords] | None":
+        """Two random halves of every source; None where there are too few records to have two."""
+        rng = np.random.default_rng(seed)
+        pairs = [_halves(source, rng) for source in self.sources]
+        if any(not half.records for pair in pairs for half in pair):
+            return None
+        first, second = (
+            PublicRecords(self.domain, tuple(pair[side] for pair in pairs), self.weights) for side in (0, 1)
+        )
+        return first, second
+
+    def whole(self, *, most: int, seed: int) -> Support | None:
+        """The records that tell of all attributes, weighted as the mixture counts them, with total 1.
+
+        A random part of them where there are more than ``most``; None where no source has all attributes.
+        """
+        parts = []
+        for k in self._holders(self.domain.attrs):
+            source, weight = self.sources[k], self.weights[k]
+            if not weight:
+                continue
+            if isinstance(source, WeightedRecords):
+                part = source.support
+            else:
+                assert isinstance(source, Table)
+                share, any_record = min(1.0, most / source.records), Domain.of(source.domain.sizes)
+                part = Support.of_table(source, total=1.0, share=share, seed=seed, domain=any_record)
+            codes = part.records[:, source.domain.index(self.domain.attrs)]
+            parts.append((codes, part.weights * weight))
+        if not parts:
+            return None
+        codes, weights = (np.concatenate(found) for found in zip(*parts, strict=True))
+        kept = np.flatnonzero(is_possible(self.domain, codes) & (weights > 0))
+        if kept.size > most:
+            kept = np.sort(np.random.default_rng(seed).choice(kept, most, replace=False))
+        if not kept.size:
+            return None
+        return Support(self.domain, codes[kept], weights[kept] / weights[kept].sum(), 1.0)
+
+    def _holders(self, attrs: Iterable[str]) -> list[int]:
+        wanted = set(attrs)
+        return [
+            k
+            for k, source in enumerate(self.sources)
+            if source.records and wanted <= set(source.domain.attrs)
+        ]
+
+
+_Counted = dict[Attrs, Any]
+_Counting = Callable[[PublicSource, Sequence[Attrs]], _Counted]
+
+
+class KeptShares(Mapping[Attrs, Array]):
+    """Shares on many attribute sets, kept as the counts that they come from."""
+
+    def __init__(self, wanted: Iterable[Attrs], held: Sequence[tuple[float, _Counted]]) -> None:
+        """Every source that counts: its weight, and its counts."""
+        self._wanted = list(wanted)
+        self._held = held
+
+    def __getitem__(self, attrs: Attrs) -> Array:
+        held = [(weight, counted[attrs]) for weight, counted in self._held if attrs in counted]
+        mixed: Array | None = None
+        for weight, kept in held:
+            counts = _wide(kept)
+            # In one order of memory, however it was counted: sums over it round alike.
+            part = np.multiply(counts, weight / float(counts.sum()), order="C", dtype=np.float64)
+            mixed = part if mixed is None else np.add(mixed, part, out=mixed)
+        assert mixed is not None
+        mixed /= sum(weight for weight, _ in held)
+        return mixed
+
+    def keep(self, wanted: Iterable[Attrs]) -> None:
+        """Drop all others, which nobody will ask for any more."""
+        left = set(wanted)
+        self._wanted = [attrs for attrs in self._wanted if attrs in left]
+        for _, counted in self._held:
+            for attrs in [attrs for attrs in counted if attrs not in left]:
+                del counted[attrs]
+
+    def __iter__(self) -> Iterator[Attrs]:
+        return iter(self._wanted)
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+
+def require_part(public: Domain, domain: Domain) -> None:
+    """Refuse a public table with attributes, or values of them, that the private one does not have."""
+    for attr, size in zip(public.attrs, public.shape, strict=True):
+        if attr not in domain:
+            raise SchemaError(
+                f"the public table has the attribute {attr!r}, which the private schema does not have; "
+                f"it has {', '.join(domain.attrs)}. Encode both tables with one schema."
+            )
+        if domain.sizes[attr] != size:
+            raise SchemaError(
+                f"attribute {attr!r} has {size} values in the public table and {domain.sizes[attr]} in the "
+                "private schema. Encode both tables with one schema."
+            )
+
+
+def _count(source: PublicSource, wanted: Sequence[Attrs]) -> _Counted:
+    return dict(zip(wanted, source.count_many(wanted), strict=True))
+
+
+def _count_compactly(source: PublicSource, wanted: Sequence[Attrs]) -> _Counted:
+    return count_compactly(source, wanted) if isinstance(source, Table) else _count(source, wanted)
+
+
+def _wide(counts: Any) -> NDArray[Any]:
+    return counts.wide() if isinstance(counts, Compact) else counts
+
+
+def _halves(source: PublicSource, rng: np.random.Generator) -> tuple[PublicSource, PublicSource]:
+    if isinstance(source, WeightedRecords):
+        return source.halves(rng)
+    assert isinstance(source, Table)
+    # Distinct records and how often each occurs: sorted, so that the halves do not depend on the engine.
+    codes, counts = source.distinct()
+    kind = np.int32 if source.records < 2**31 else np.int64
+    records = np.repeat(np.arange(len(counts), dtype=kind), counts)
+    shuffled = np.arange(len(records), dtype=kind)
+    rng.shuffle(shuffled)
+    is_first = np.zeros(len(records), dtype=bool)
+    is_first[shuffled[::2]] = True
+    del shuffled
+    first, second = (records[part] for part in (is_first, ~is_first))
+    del records, is_first
+    one, other = (
+        Table.of_codes(source.domain, [column[part] for column in codes.T]) for part in (first, second)
+    )
+    return one, other

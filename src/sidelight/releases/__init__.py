@@ -1,0 +1,1 @@
+"""From a private table to a release: plan, run, release, folders."""

@@ -1,0 +1,128 @@
+"""What may be published: a model, the measurements behind it, and what they cost."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sidelight import _check
+from sidelight._memory import check_room
+from sidelight.data.schema import Schema
+from sidelight.data.table import Table
+from sidelight.measurement import Measurement
+from sidelight.models.model import Array, Model
+from sidelight.privacy.event import Event
+from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """All that may be published. No field leads back to the private table.
+
+    Counting, answering, sampling and saving cost no privacy, however often they are done.
+    """
+
+    model: Model
+    measurements: tuple[Measurement, ...]
+    events: tuple[Event, ...]
+    schema: Schema | None = None
+    """How codes become values again; None for a release of codes."""
+    card: dict[str, Any] = field(default_factory=dict)
+    """Mechanism, settings, unit, ε, δ, ρ spent, events, versions, noise source."""
+    kind: str = "pyarrow"
+    """The kind of frame that came in, and that goes out."""
+
+    @property
+    def total(self) -> float:
+        """n, public or noisy."""
+        return self.model.total
+
+    def count(self, attrs: Iterable[str] | str) -> Array:
+        """Released counts over these attributes, axes in the order asked, scaled to the total."""
+        return np.asarray(self.model.count(_names(attrs)), dtype=np.float64)
+
+    def error_bars(self, attrs: Iterable[str] | str) -> ErrorBars:
+        """The counts as arrays, with the errors that noise and the model make; sums of cells too."""
+        return self._errors.bars(_names(attrs))
+
+    def answer(self, attrs: Iterable[str] | str, *, confidence: float = 0.95) -> Any:
+        """A frame of one record a cell: values, estimate, errors, interval and source.
+
+        ``noise_error`` is what the noise makes, and missing where none is known to be in the counts;
+        ``model_error`` what the model and the public data make, and missing in releases of sidelights
+        that did not estimate it. ``standard_error`` and the interval hold all that is known.
+        The source is ``private``, ``both`` (answers and a prior) or ``model``. See docs/guides/error_bars.md.
+        """
+        import pyarrow as pa
+
+        from sidelight.data.frames import from_arrow
+
+        names = _names(attrs)
+        bars = self.error_bars(names)
+        cells = np.indices(bars.estimate.shape).reshape(len(names), -1)
+        columns: dict[str, Any] = {
+            name: self._values(name, codes) for name, codes in zip(names, cells, strict=True)
+        }
+        size = bars.estimate.size
+
+        def column(part: Array | None) -> Any:
+            return pa.nulls(size, pa.float64()) if part is None else part.reshape(-1)
+
+        low, high = bars.interval(confidence) or (None, None)
+        columns |= {
+            "estimate": column(bars.estimate),
+            "noise_error": column(bars.noise_error),
+            "model_error": column(bars.model_error),
+            "standard_error": column(bars.standard_error),
+            "low": column(low),
+            "high": column(high),
+            "source": [bars.source] * size,
+        }
+        return from_arrow(pa.table(columns), self.kind)
+
+    def sample(self, records: int | None = None, *, seed: int) -> Any:
+        """A synthetic table of the kind that came in, with its labels and units; n records unless said."""
+        number = max(1, round(self.total)) if records is None else records
+        _check.natural(records=number, seed=seed)
+        # As codes, drawn and shuffled, and then as values.
+        check_room(24 * number * max(1, len(self.model.domain)), "so many records")
+        drawn = self.model.sample(number, seed=seed)
+        table = Table.of_codes(drawn.domain, drawn.codes(), schema=self.schema, kind=self.kind)
+        return table.to_frame(seed=seed)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder of plain JSON, TOML and Parquet files; nothing is pickled."""
+        from sidelight.releases.folder import save
+
+        return save(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Release":
+        """Read what ``save`` wrote, or say what is wrong with it."""
+        from sidelight.releases.folder import load
+
+        return load(Path(folder))
+
+    def _repr_html_(self) -> str:
+        from sidelight.releases.notebook import release_html
+
+        return release_html(self)
+
+    @cached_property
+    def _errors(self) -> ModelErrors:
+        return ModelErrors(self.model, self.measurements, self.card.get("model_error"))
+
+    def _values(self, attr: str, codes: Any) -> Any:
+        if self.schema is None:
+            return codes
+        labels = self.schema.column(attr).code_labels()
+        shown = [labels[code] for code in codes.tolist()]
+        # A column of one type: numbers beside "missing" are told as text.
+        return shown if len({type(label) for label in labels}) == 1 else [str(label) for label in shown]
+
+
+def _names(attrs: Iterable[str] | str) -> tuple[str, ...]:
+    return (attrs,) if isinstance(attrs, str) else tuple(attrs)

@@ -1,0 +1,1 @@
+"""The engine of graphical models: triangulation, junction trees, sum-product, marginals."""

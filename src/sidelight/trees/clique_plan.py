@@ -1,0 +1,113 @@
+"""How one clique of a junction tree is summed: planned once from the structure, used at every step.
+
+Its small tables (measured sets, separators, and unions that carry them) are nested; the few that nothing
+carries are the free tables, and the clique is their product. Each of them, and the message to the parent,
+is either read off the product, or found from the other free tables without it, whichever costs less.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sidelight.data.domain import Attrs
+from sidelight.trees.arrays import Arrays
+from sidelight.trees.contraction import CALL, Contraction
+from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.nesting import inner_order, nest
+from sidelight.trees.summing import Projection
+
+
+@dataclass(frozen=True)
+class CliquePlan:
+    """The small tables of one clique, carriers first, and who reads which."""
+
+    carriers: list[int | None]
+    projections: list[Projection]
+    """From the carrier (the clique where there is none) onto each table."""
+    sets: dict[int, int]
+    """The table of each set that this clique is home to."""
+    separators: dict[int, int]
+    """The table on what is shared with each neighbour in the tree."""
+    path: list[int]
+    """The tables from the clique to what it shares with its parent; none at the root."""
+    spread: tuple[int, ...]
+    """The shape in which what is shared with the parent is spread over the first table of the path."""
+    free: list[int]
+    """The tables whose product the clique is."""
+    moves: list["Move"]
+    """Along which of them a conflict is moved out of each, to the one after it that shares most."""
+    up: Contraction | None
+    """From those onto what is shared with the parent."""
+    across: list[tuple[Contraction, tuple[int, ...]]] | None
+    """From all others onto each of those, and the shape to spread it; None: the product is written down."""
+
+    @classmethod
+    def of(cls, tree: JunctionTree, clique: int, held: Mapping[int, Attrs], library: Arrays) -> "CliquePlan":
+        """The plan of this clique of the tree, home to these sets."""
+        attrs, parent, sizes = (
+            inner_order(tree.domain, tree.cliques[clique]),
+            tree.parents[clique],
+            tree.domain.sizes,
+        )
+        shared = {child: frozenset(tree.separators[child]) for child in tree.children[clique]}
+        if parent >= 0:
+            shared[parent] = frozenset(tree.separators[clique])
+        nodes = nest([*held.values(), *shared.values()], attrs, sizes)
+        where = {node.attrs: index for index, node in enumerate(nodes)}
+        inner = [inner_order(tree.domain, node.attrs) for node in nodes]
+        carriers = [attrs if node.carrier is None else inner[node.carrier] for node in nodes]
+        path: list[int] = []
+        step = where[shared[parent]] if parent >= 0 else None
+        while step is not None:
+            path.insert(0, step)
+            step = nodes[step].carrier
+        free = [index for index, node in enumerate(nodes) if node.carrier is None]
+        tables = [inner[index] for index in free]
+        up = Contraction(tables, inner[path[-1]], sizes, library) if path else None
+        return cls(
+            [node.carrier for node in nodes],
+            [Projection.onto(c, i, sizes, library) for c, i in zip(carriers, inner, strict=True)],
+            {number: where[frozenset(names)] for number, names in held.items()},
+            {other: where[names] for other, names in shared.items()},
+            path,
+            Projection.onto(inner[path[0]], shared[parent], sizes, library).wide if path else (),
+            free,
+            [_move(one, tables, sizes) for one in range(len(tables) - 1)],
+            up,
+            _across(attrs, tables, up, sizes, library),
+        )
+
+
+Move = tuple[int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""From which free table, to which; the axes of the first that the second lacks; what they share, spread
+over the first and over the second."""
+
+
+def _move(one: int, tables: Sequence[Attrs], sizes: Mapping[str, int]) -> Move:
+    other = max(range(one + 1, len(tables)), key=lambda place: len(set(tables[one]) & set(tables[place])))
+    axes = tuple(axis for axis, attr in enumerate(tables[one]) if attr not in tables[other])
+    wide, onto = (
+        tuple(sizes[attr] if attr in there else 1 for attr in here)
+        for here, there in ((tables[one], tables[other]), (tables[other], tables[one]))
+    )
+    return one, other, axes, wide, onto
+
+
+def _across(
+    clique: Attrs, free: Sequence[Attrs], up: Contraction | None, sizes: Mapping[str, int], library: Arrays
+) -> list[tuple[Contraction, tuple[int, ...]]] | None:
+    """How each of the free tables is read off the others, if that costs less than the whole clique."""
+    if not frozenset(clique).issubset(attr for one in free for attr in one):
+        return None  # an attribute that nothing was said about
+    found = []
+    cost = 0.0 if up is None else up.cost
+    for one in free:
+        others = [other for other in free if other is not one]
+        if others:
+            contraction = Contraction(others, one, sizes, library)
+            wide = tuple(sizes[attr] if attr in contraction.attrs else 1 for attr in one)
+            found.append((contraction, wide))
+            cost += contraction.cost
+    # Each product, each table, the message and the answer to it are one pass over the whole.
+    passes = 2 * len(free) + (1 if up is not None else -1)
+    return found if cost <= passes * (math.prod(sizes[attr] for attr in clique) + CALL) else None

@@ -1,0 +1,122 @@
+"""The tree of cliques along which a graphical model is summed.
+
+The maximal cliques of the triangulated graph are joined by a spanning tree of the largest
+separators, which then has the running-intersection property: the cliques that hold an
+attribute are connected. Parts that share nothing hang together by empty separators, so a
+forest is a tree like any other.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from sidelight.data.domain import Attrs, Combination, Domain
+from sidelight.errors import TooLargeError
+from sidelight.trees.triangulation import BYTES_PER_CELL, interaction_graph, smallest_triangulation
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """Maximal cliques in canonical order, and the tree between them.
+
+    >>> tree = JunctionTree.of(Domain.of({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
+    >>> tree.cliques, tree.separators, tree.cells, tree.bytes
+    ((('a', 'b'), ('b', 'c')), ((), ('b',)), 8, 64)
+    """
+
+    domain: Domain
+    cliques: tuple[Attrs, ...]
+    parents: tuple[int, ...]
+    """Each clique's neighbour towards the root; −1 at the root, the largest clique."""
+    order: tuple[int, ...]
+    """Every clique, parents before children."""
+
+    @classmethod
+    def of(cls, domain: Domain, attribute_sets: Iterable[Iterable[str]]) -> "JunctionTree":
+        """The tree in which each of these sets, and each attribute, lies inside a clique."""
+        return _tree(domain, domain.impossible, frozenset(frozenset(attrs) for attrs in attribute_sets))
+
+    @cached_property
+    def cells(self) -> int:
+        """Cells of all cliques together."""
+        return sum(self.domain.size(clique) for clique in self.cliques)
+
+    @property
+    def bytes(self) -> int:
+        """What one table per clique takes in memory."""
+        return BYTES_PER_CELL * self.cells
+
+    @cached_property
+    def separators(self) -> tuple[Attrs, ...]:
+        """What each clique shares with its parent; nothing at the root."""
+        return tuple(
+            () if parent < 0 else tuple(a for a in clique if a in self._sets[parent])
+            for clique, parent in zip(self.cliques, self.parents, strict=True)
+        )
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """The cliques that hang below each clique."""
+        below: list[list[int]] = [[] for _ in self.cliques]
+        for index in self.order:
+            if self.parents[index] >= 0:
+                below[self.parents[index]].append(index)
+        return tuple(map(tuple, below))
+
+    @cached_property
+    def _sets(self) -> tuple[frozenset[str], ...]:
+        return tuple(map(frozenset, self.cliques))
+
+    def home(self, attrs: Iterable[str]) -> int | None:
+        """The smallest clique that holds all of these attributes; None where no clique does."""
+        wanted = frozenset(attrs)
+        self.domain.require(sorted(wanted))
+        holding = [index for index, clique in enumerate(self._sets) if wanted <= clique]
+        return min(holding, key=lambda index: self.domain.size(self.cliques[index]), default=None)
+
+    def require_cells(self, most: int) -> None:
+        """Refuse a model that would be larger than this, before anything is allocated."""
+        if self.cells > most:
+            largest = max(self.cliques, key=self.domain.size)
+            raise TooLargeError(
+                f"this model needs {self.cells:,} cells ({self.bytes / 2**20:,.1f} MB), more than the limit "
+                f"of {most:,} ({BYTES_PER_CELL * most / 2**20:,.1f} MB). Its largest clique is "
+                f"{' × '.join(largest)} with {self.domain.size(largest):,} cells. "
+                f"Measure smaller marginals, or raise the size limit."
+            )
+
+
+@lru_cache(maxsize=8)
+def _tree(domain: Domain, _key: tuple[Combination, ...], sets: frozenset[frozenset[str]]) -> JunctionTree:
+    """A model, its fit and the next round's model mostly have one tree.
+
+    What is impossible has a part in it too; and domains are equal without it.
+    """
+    members, _ = smallest_triangulation(interaction_graph(domain, sets), domain.shape)
+    lines = sorted(tuple(int(i) for i in line.nonzero()[0]) for line in members) or [()]
+    cliques = tuple(tuple(domain.attrs[i] for i in line) for line in lines)
+    parents, order = _spanning_tree(domain, cliques)
+    return JunctionTree(domain, cliques, parents, order)
+
+
+def _spanning_tree(domain: Domain, cliques: tuple[Attrs, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Prim's algorithm from the largest clique, always along the largest separator."""
+    sets = [frozenset(clique) for clique in cliques]
+    root = max(range(len(cliques)), key=lambda i: (domain.size(cliques[i]), -i))
+    parents = [-1] * len(cliques)
+    order = [root]
+    nearest = {i: root for i in range(len(cliques)) if i != root}
+
+    def pull(i: int, j: int) -> tuple[int, float]:
+        shared = sets[i] & sets[j]
+        return len(shared), math.log2(domain.size(sorted(shared)))
+
+    while nearest:
+        chosen = max(nearest, key=lambda i: (*pull(i, nearest[i]), -i))
+        parents[chosen] = nearest.pop(chosen)
+        order.append(chosen)
+        for i, best in nearest.items():
+            if pull(i, chosen) > pull(i, best):
+                nearest[i] = chosen
+    return tuple(parents), tuple(order)

@@ -1,0 +1,217 @@
+"""Where the attributes of a marginal are brought together in a junction tree, and in which order.
+
+The attributes asked for are brought together at one clique, the centre. Every branch of the tree that holds
+some of them sends one message there, about those, given what the branch shares with the clique it arrives
+at. A plan says which messages, and which order multiplies them in with the least work. The centre lies in
+the middle: messages about one attribute serve many questions, and those about several are large.
+
+Sets of attributes are whole numbers here: attribute i of the domain is bit i.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import permutations
+from typing import Any, NamedTuple
+
+from sidelight.data.domain import Attrs
+from sidelight.trees.junction_tree import JunctionTree
+
+_PRODUCT = 0.25
+"""What one multiplication within a matrix product costs, in cells that are read or written."""
+_WORTH = 1 << 17
+"""From which price on all orders are tried, and not the cheapest step after the other."""
+_FEW = 4
+"""Up to how many messages."""
+
+
+class Branch(NamedTuple):
+    """One message: from a clique far from the centre to its neighbour nearer to it."""
+
+    far: int
+    near: int
+    about: int
+
+
+class Plan(NamedTuple):
+    """How what is known on one clique, and beyond it, becomes one table."""
+
+    cost: float
+    shared: int
+    """The attributes of the clique's own marginal, to begin with."""
+    steps: tuple[tuple[Branch, int], ...]
+    """Each message in turn, and the attributes that are needed once it is in."""
+
+
+class Routes:
+    """The plans for one tree, made when they are asked for."""
+
+    def __init__(self, tree: JunctionTree) -> None:
+        self._sizes = tree.domain.shape
+        self._bit = {attr: 1 << place for place, attr in enumerate(tree.domain.attrs)}
+        self.cliques = [self.mask(clique) for clique in tree.cliques]
+        """The attributes of each clique."""
+        self._neighbours: list[list[int]] = [list(children) for children in tree.children]
+        for child, parent in enumerate(tree.parents):
+            if parent >= 0:
+                self._neighbours[child].append(parent)
+        for near in self._neighbours:
+            near.sort()
+        self._cells: dict[int, int] = {}
+        self._sides: dict[tuple[int, int], int] = {}
+        self._shortcuts: dict[Branch, tuple[Branch, ...]] = {}
+        self._centres: dict[int, int] = {}
+        self._plans: dict[tuple[int, int, int], Plan] = {}
+        self._places: dict[Attrs, tuple[Any, ...]] = {}
+
+    @staticmethod
+    @lru_cache(maxsize=2)
+    def of(tree: JunctionTree) -> "Routes":
+        """The plans for this tree, with all that were made for models of the same tree."""
+        return Routes(tree)
+
+    def mask(self, attrs: Iterable[str]) -> int:
+        """These attributes as one number."""
+        return sum(self._bit[attr] for attr in attrs)
+
+    def size(self, mask: int) -> int:
+        """Cells of the table on these attributes."""
+        if mask not in self._cells:
+            self._cells[mask] = math.prod(self._sizes[axis] for axis in axes_of(mask))
+        return self._cells[mask]
+
+    def separator(self, branch: Branch) -> int:
+        """What the two cliques of a message share."""
+        return self.cliques[branch.far] & self.cliques[branch.near]
+
+    def centre(self, wanted: int) -> int:
+        """The smallest clique that holds all of it, or else the one where it comes together most cheaply."""
+        if wanted not in self._centres:
+            self._centres[wanted] = self._middle(wanted)
+        return self._centres[wanted]
+
+    def _middle(self, wanted: int) -> int:
+        holding = [place for place, clique in enumerate(self.cliques) if wanted & clique == wanted]
+        if holding:
+            return min(holding, key=lambda place: self.size(self.cliques[place]))
+        between = filter(lambda place: self._is_between(place, wanted), range(len(self.cliques)))
+        return min(between, key=lambda place: self._crowd(place, wanted))
+
+    def place(self, attrs: Attrs) -> tuple[Any, ...]:
+        """Where an answer is put together; questions with near places share the most work."""
+        if attrs not in self._places:
+            wanted = self.mask(attrs)
+            centre = self.centre(wanted)
+            # Those that need the same large message stand together: it is made once.
+            messages = sorted(
+                (-self.size(self.separator(branch) | branch.about), branch)
+                for branch, _ in self.plan(centre, wanted).steps
+            )
+            self._places[attrs] = centre, messages, -len(attrs), attrs
+        return self._places[attrs]
+
+    def plan(self, clique: int, wanted: int, *, without: int = -1) -> Plan:
+        """What brings these attributes together here; the way to one neighbour may be barred."""
+        key = clique, wanted, without
+        if key not in self._plans:
+            self._plans[key] = self._cheapest(clique, wanted, self._branches(clique, wanted, without))
+        return self._plans[key]
+
+    def _crowd(self, clique: int, wanted: int) -> tuple[int, int]:
+        """How many attributes a branch has to bring at once, and how large the table is that they meet."""
+        branches = self._branches(clique, wanted, -1)
+        return max(b.about.bit_count() for b in branches), self.size(self._shared(clique, wanted, branches))
+
+    def _shared(self, clique: int, wanted: int, branches: Sequence[Branch]) -> int:
+        """What of a clique is asked for, or given in a message to it."""
+        shared = wanted & self.cliques[clique]
+        for branch in branches:
+            shared |= self.separator(branch)
+        return shared
+
+    def _is_between(self, clique: int, wanted: int) -> bool:
+        """Whether not all is found beyond one and the same neighbour, which then were the better place."""
+        return not any(wanted & self._side(clique, far) == wanted for far in self._neighbours[clique])
+
+    def _side(self, near: int, far: int) -> int:
+        """The attributes found beyond the edge from ``near`` to ``far``, those of ``near`` left out."""
+        if (near, far) not in self._sides:
+            beyond = self.cliques[far]
+            for other in self._neighbours[far]:
+                if other != near:
+                    beyond |= self._side(far, other)
+            self._sides[near, far] = beyond & ~self.cliques[near]
+        return self._sides[near, far]
+
+    def _branches(self, clique: int, wanted: int, without: int) -> list[Branch]:
+        """Which messages are needed here: from whom, sent to whom, about which attributes."""
+        found: list[Branch] = []
+        for far in self._neighbours[clique]:
+            about = wanted & self._side(clique, far)
+            if about and far != without:
+                found += self._shortcut(Branch(far, clique, about))
+        return found
+
+    def _shortcut(self, branch: Branch) -> tuple[Branch, ...]:
+        """Where a clique only passes on what others know given the same separator, ask those others.
+
+        Their separators are smaller, and so are their messages.
+        """
+        if branch not in self._shortcuts:
+            found: tuple[Branch, ...] = (branch,)
+            if not branch.about & self.cliques[branch.far]:
+                beyond = self._branches(branch.far, branch.about, branch.near)
+                if not any(self.separator(other) & ~self.separator(branch) for other in beyond):
+                    found = tuple(beyond)
+            self._shortcuts[branch] = found
+        return self._shortcuts[branch]
+
+    def _cheapest(self, clique: int, wanted: int, branches: Sequence[Branch]) -> Plan:
+        shared = self._shared(clique, wanted, branches)
+        best = self._in_order(shared, wanted, self._greedy(shared, wanted, branches))
+        if best.cost > _WORTH and 1 < len(branches) <= _FEW:
+            best = min(
+                (self._in_order(shared, wanted, order) for order in permutations(branches)),
+                key=lambda plan: plan.cost,
+            )
+        return best
+
+    def _greedy(self, shared: int, wanted: int, branches: Sequence[Branch]) -> list[Branch]:
+        """The cheapest step first."""
+        waiting, order, table = list(branches), [], shared
+        while waiting:
+            needed = [self._needed(wanted, waiting, without=branch) for branch in waiting]
+            prices = [self._price(table, b, keep) for b, keep in zip(waiting, needed, strict=True)]
+            best = prices.index(min(prices))
+            table = (table | waiting[best].about) & needed[best]
+            order.append(waiting.pop(best))
+        return order
+
+    def _in_order(self, shared: int, wanted: int, order: Sequence[Branch]) -> Plan:
+        cost, table = float(self.size(shared)), shared
+        steps = []
+        for number, branch in enumerate(order):
+            keep = self._needed(wanted, order[number:], without=branch)
+            cost += self._price(table, branch, keep)
+            table = (table | branch.about) & keep
+            steps.append((branch, keep))
+        return Plan(cost, shared, tuple(steps))
+
+    def _needed(self, wanted: int, waiting: Sequence[Branch], *, without: Branch) -> int:
+        """What is asked for, and what the messages to come are given."""
+        for branch in waiting:
+            if branch is not without:
+                wanted |= self.separator(branch)
+        return wanted
+
+    def _price(self, table: int, branch: Branch, keep: int) -> float:
+        """About how many cells are read or written by multiplying in a message."""
+        message = self.separator(branch) | branch.about
+        work = self.size((table & keep) | message)
+        after = self.size((table | branch.about) & keep)
+        return _PRODUCT * work + self.size(table) + self.size(message) + after
+
+
+def axes_of(mask: int) -> list[int]:
+    """The attributes in a set, by their place in the domain."""
+    return [place for place in range(mask.bit_length()) if mask >> place & 1]

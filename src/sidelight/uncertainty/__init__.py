@@ -1,0 +1,1 @@
+"""How far off an answer may be."""

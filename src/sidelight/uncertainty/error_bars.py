@@ -1,0 +1,239 @@
+"""How far a released count may be off, and why: noise, or the model.
+
+Where some measured marginal holds the attributes asked for, the noise is known: every one that does says
+
+    y ~ (x, σ²)     with 1/σ² the sum of their precisions on a cell; sums of cells add variances
+
+and a fit that follows the answers is off by that noise, and by as much as it does not follow them:
+
+    noise σ²,      model m v,      m = max(0, Σ h (y − μ)² − Σ h σ²) / Σ h v       (y: their mean)
+
+A fit that weighs a prior against the answers is off by less noise, for some model (see spread.py):
+
+    noise w²σ²,    model (1 − w)² s′v + m v,     w = s v / (s v + σ²),     s′ = max(s, s₀)
+
+where s₀ is what is known beside the fit's own s: for one attribute the sampling error of the public records,
+which no prior on a single attribute escapes; for several the level of all that was measured, see below. Such
+a fit is (1 − w)² (σ² + s′v) from the answers on purpose; what it is further off counts as m, as above.
+
+Where nothing measured the attributes together, there is the model alone, and s is the level that the
+measurements found (see surprise.py): model s v. Noise reaches such counts through each single attribute: an
+error e in the count of one value moves a cell by about e times the share of the cell's other values,
+
+    noise Σ_a σ_a² (μ_rest / n)²      (a value that noise drove to 0 may well have records)
+
+and the part of it that s holds already is counted twice, to be safe.
+
+An attribute that neither noisy answers nor public data tell of has no interval: its counts are a mere start.
+
+Errors of the model are taken to add up as counts of records drawn at random do. Everything is computed
+from released outputs, and so is free. What it cannot know: whether the marginals that nobody measured are
+like those that somebody did.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.errors import ReleaseError
+from sidelight.measurement import Measurement, noise_stddev
+from sidelight.models.model import Model
+from sidelight.queries.query import Marginal
+from sidelight.uncertainty.surprise import pairs, pairs_of, variance_at_one
+
+Array = NDArray[np.float64]
+Source = Literal["private", "both", "model"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """How noise in the counts of one attribute reaches the cells of a marginal that holds it."""
+
+    axis: int
+    variance: Array
+    """Of each value's count, along the axis."""
+    share: Array
+    """By how much a cell moves with it; of length 1 along the axis."""
+
+    def variance_of(self, cells: NDArray[np.bool_]) -> float:
+        """Of the sum over some cells: those with one value move together."""
+        moved = np.where(cells, self.share, 0.0)
+        along = moved.sum(axis=tuple(axis for axis in range(moved.ndim) if axis != self.axis))
+        return float(self.variance @ along**2)
+
+    def variances(self) -> Array:
+        """Of every cell by itself."""
+        shape = [-1 if axis == self.axis else 1 for axis in range(self.share.ndim)]
+        return np.asarray(self.variance.reshape(shape) * self.share**2)
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorBars:
+    """Counts with what is known about their errors; arrays have the shape of the counts."""
+
+    estimate: Array
+    noise_variance: Array | None
+    """None where no noise is known to be in these counts."""
+    model_variance: Array | None
+    """None where nothing is known about the model's error: the interval is of noise alone, or missing."""
+    total: float
+    source: Source
+    """What the counts rest on: noisy answers, answers and a prior, or the model between them."""
+    reaches: tuple[Reach, ...] = ()
+    """Where the source is the model: how noise reaches it."""
+
+    @property
+    def noise_error(self) -> Array | None:
+        """The standard error that noise makes."""
+        return None if self.noise_variance is None else np.sqrt(self.noise_variance)
+
+    @property
+    def model_error(self) -> Array | None:
+        """The standard error that the model makes, and the public data in it."""
+        return None if self.model_variance is None else np.sqrt(self.model_variance)
+
+    @property
+    def standard_error(self) -> Array | None:
+        """Both together, or the one that is known; None where neither is."""
+        known = [part for part in (self.noise_variance, self.model_variance) if part is not None]
+        return np.sqrt(np.sum(known, axis=0)) if known else None
+
+    def interval(self, confidence: float = 0.95) -> tuple[Array, Array] | None:
+        """From low to high, as a normal error of this size would have it; no count is below 0."""
+        if self.standard_error is None:
+            return None
+        reach = NormalDist().inv_cdf(0.5 + confidence / 2) * self.standard_error
+        return np.maximum(self.estimate - reach, 0.0), self.estimate + reach
+
+    @property
+    def words(self) -> str:
+        """What the interval holds, for people."""
+        if self.noise_variance is None and self.model_variance is None:
+            return (
+                "No interval: nothing measured these attributes together, nor tells how far the model is off."
+            )
+        if self.source == "model":
+            return (
+                "Nothing measured these attributes together: the interval is the model's error, as estimated "
+                "from how far the model was off before each measurement, and noise in single attributes."
+            )
+        if self.model_variance is None:
+            return "The interval is of noise alone: how far the model is off was not estimated."
+        return "The interval holds the noise, and what the model and public data add to it."
+
+    def sum(self, cells: ArrayLike) -> "ErrorBars":
+        """The sum over some cells, given as a mask of the counts' shape."""
+        mask = np.asarray(cells, dtype=np.bool_)
+        whole = float(self.estimate[mask].sum())
+        model = None
+        if self.model_variance is not None:
+            apart = np.maximum(1 - self.estimate / self.total, 1e-9)
+            model = np.array((self.model_variance / apart)[mask].sum() * max(1 - whole / self.total, 0.0))
+        noise = None if self.noise_variance is None else np.array(self.noise_variance[mask].sum())
+        if self.reaches:
+            noise = np.array(sum(reach.variance_of(mask) for reach in self.reaches))
+        return ErrorBars(np.array(whole), noise, model, self.total, self.source)
+
+
+class ModelErrors:
+    """What a release tells about the errors of its own counts."""
+
+    def __init__(
+        self, model: Model, measurements: Sequence[Measurement], told: Mapping[str, Any] | None
+    ) -> None:
+        """``told`` is the card's "model_error"; None where the release is older than that."""
+        self._model = model
+        self._measured = [made for made in measurements if isinstance(made.query, Marginal)]
+        self._pairs = pairs_of(measurements)
+        self._told = told is not None
+        try:
+            self._levels = {kind: float(s) for kind, s in (told or {}).get("levels", {}).items()}
+            self._untold = frozenset((told or {}).get("untold", ()))
+            spreads = (told or {}).get("spreads")
+            self._spreads = spreads and {
+                frozenset(one["attrs"]): (float(one["s"]), float(one["sampling"])) for one in spreads
+            }
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ReleaseError(
+                "the release's card cannot be read: what it says about model_error was edited or cut off. "
+                "Get the release again."
+            ) from error
+
+    def bars(self, attrs: Attrs) -> ErrorBars:
+        """The counts over these attributes, with their errors."""
+        domain = self._model.domain
+        counts = np.asarray(self._model.count(attrs), dtype=np.float64)
+        total = max(self._model.total, 1e-12)
+        at_one = variance_at_one(counts, total=total, cells=counts.size)
+        stddev = noise_stddev(self._measured, attrs, domain)
+        if stddev is None:
+            s = self._level(attrs)
+            if s is None:
+                return ErrorBars(counts, None, None, total, "model")
+            reaches = self._reaches(attrs, counts / total)
+            through = np.sum([reach.variances() for reach in reaches], axis=0) if reaches else None
+            return ErrorBars(counts, through, s * at_one, total, "model", reaches)
+        noise = np.full(counts.shape, stddev**2)
+        if not self._told:
+            return ErrorBars(counts, noise, None, total, "private")
+        if not self._spreads:
+            off = self._misfit(attrs, counts, at_one, stddev, meant=noise)
+            return ErrorBars(counts, noise, off * at_one, total, "private")
+        finest = max(self._holding(attrs), key=lambda made: made.precision / domain.size(made.query.attrs))
+        s, sampling = self._spreads[frozenset(finest.query.attrs)]
+        least = sampling if len(finest.query.attrs) == 1 else self._levels.get("unmet", s)
+        weight = s * at_one / (s * at_one + noise)
+        model = (1 - weight) ** 2 * max(s, least) * at_one
+        # Weighted records, in the end, cannot follow all that many precise answers say.
+        off = self._misfit(attrs, counts, at_one, stddev, meant=(1 - weight) ** 2 * noise + model)
+        return ErrorBars(counts, weight**2 * noise, model + off * at_one, total, "both")
+
+    def _level(self, attrs: Attrs) -> float | None:
+        """S of marginals like this one, or of the rest, which is larger, where no such one was tried."""
+        if self._untold & set(attrs):
+            return None
+        is_met = pairs(attrs) <= self._pairs
+        unmet = self._levels.get("unmet")
+        return self._levels.get("met", unmet) if is_met else unmet
+
+    def _reaches(self, attrs: Attrs, shares: Array) -> tuple[Reach, ...]:
+        """The noise of each single attribute whose counts have some."""
+        if len(attrs) < 2:
+            return ()
+        singles = [self.bars((attr,)).noise_variance for attr in attrs]
+        return tuple(
+            Reach(axis, variance, shares.sum(axis=axis, keepdims=True))
+            for axis, variance in enumerate(singles)
+            if variance is not None
+        )
+
+    def _holding(self, attrs: Attrs) -> list[Measurement]:
+        """The measured marginals that hold all these attributes."""
+        return [made for made in self._measured if set(attrs) <= set(made.query.attrs)]
+
+    def _misfit(self, attrs: Attrs, counts: Array, at_one: Array, stddev: float, *, meant: Array) -> float:
+        """How far these counts are off from the noisy answers to them, beyond what is meant, as an s."""
+        domain = self._model.domain
+        answered = np.zeros(counts.shape)
+        for made in self._holding(attrs):
+            held = made.query.attrs
+            summed = made.precision * domain.size(attrs) / domain.size(held)
+            answered += (
+                summed * stddev**2 * _summed(made.answer.reshape(domain.project(held).shape), held, attrs)
+            )
+        told = at_one / (at_one + stddev**2)  # hardly anything, of cells that noise swamps
+        spread = float((told * at_one).sum())
+        beyond = float((told * ((answered - counts) ** 2 - meant)).sum())
+        return max(0.0, beyond) / spread if spread > 0 else 0.0
+
+
+def _summed(counts: Array, held: Attrs, attrs: Attrs) -> Array:
+    """A marginal's counts summed down to some of its attributes, axes in the order asked."""
+    rest = tuple(axis for axis, attr in enumerate(held) if attr not in attrs)
+    kept = [attr for attr in held if attr in attrs]
+    return np.asarray(counts.sum(axis=rest).transpose([kept.index(attr) for attr in attrs]))

@@ -1,0 +1,80 @@
+"""The spread of the truth around the model, learned from noisy answers."""
+
+import numpy as np
+import pytest
+
+from sidelight.uncertainty.dispersion import Evidence, SpreadPrior, capped
+
+
+def evidence_of(spread, stddev=5.0, cells=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    mass = rng.gamma(1.0, 50.0, cells) + 1
+    gap = rng.normal(0.0, np.sqrt(spread * mass + stddev**2))
+    return Evidence(mass + gap, mass, stddev)
+
+
+@pytest.mark.parametrize("spread", [0.3, 3.0, 100.0])
+def test_the_spread_that_made_the_answers_is_found(spread):
+    prior = SpreadPrior(10_000, 0.0)
+    evidence = evidence_of(spread)
+    likelihood = prior.likelihood(evidence)
+
+    found = prior.pooled([likelihood]).median(likelihood)
+
+    assert found == pytest.approx(spread, rel=0.3)
+
+
+def test_an_answer_that_is_all_noise_leaves_the_prior_belief():
+    prior = SpreadPrior(10_000, 0.0)
+    evidence = evidence_of(1.0, stddev=1e5, cells=20)
+    likelihood = prior.likelihood(evidence)
+
+    found = prior.pooled([likelihood]).median(likelihood)
+
+    assert 0.3 < found < 3.0
+
+
+def test_marginals_that_stray_teach_what_to_expect_of_the_next():
+    prior = SpreadPrior(10_000, 0.0)
+    straying = [prior.likelihood(evidence_of(200.0, seed=seed)) for seed in range(5)]
+
+    before, after = prior.pooled([]).quartiles[1], prior.pooled(straying).quartiles[1]
+
+    assert before < 2.0
+    assert after > 50.0
+
+
+def test_quartiles_grow():
+    low, middle, high = SpreadPrior(1000, 3.0).pooled([]).quartiles
+
+    assert low < middle < high
+
+
+def test_trust_grows_from_none_to_all():
+    evidence = evidence_of(1.0)
+
+    assert evidence.trust(1e-12) == pytest.approx(0.0, abs=1e-6)
+    assert evidence.trust(1e12) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_some_doubt_is_kept_and_a_spread_that_has_more_is_left_alone():
+    evidence = evidence_of(1.0)
+
+    assert evidence.trust(capped(evidence, 1e9, least_doubt=0.01)) == pytest.approx(0.99, abs=1e-6)
+    assert capped(evidence, 1e-3, least_doubt=0.01) == 1e-3
+
+
+def test_doubt_never_keeps_more_than_the_noise_hides():
+    hopeless = Evidence(np.full(10, 500.0), np.full(10, 100.0), 5.0)
+
+    kept = 1 - hopeless.trust(capped(hopeless, 1e9, least_doubt=0.01))
+
+    assert kept * 4_000 <= 0.1 * np.sqrt(2 / np.pi) * 5.0 * 10 * 1.001
+
+
+def test_the_expected_error_lies_below_that_of_the_noise_and_that_of_the_model():
+    evidence = evidence_of(2.0)
+    noise = np.sqrt(2 / np.pi) * evidence.stddev * evidence.mass.size
+    model = np.sqrt(2 / np.pi) * np.sqrt(2.0 * evidence.mass).sum()
+
+    assert evidence.expected_error(2.0) < min(noise, model)

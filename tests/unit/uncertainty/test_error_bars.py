@@ -1,0 +1,224 @@
+"""Error bars say what noise makes and what the model makes, from released outputs alone."""
+
+import numpy as np
+import pytest
+
+from sidelight.data.domain import Domain
+from sidelight.errors import ReleaseError
+from sidelight.measurement import Measurement
+from sidelight.models.histogram import Histogram
+from sidelight.queries.query import Cell, Marginal
+from sidelight.uncertainty.error_bars import ModelErrors
+from sidelight.uncertainty.surprise import variance_at_one
+
+DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
+N = 1200.0
+COUNTS = np.arange(1.0, 13.0).reshape(DOMAIN.shape)
+MODEL = Histogram.of_counts(DOMAIN, COUNTS, total=N)
+TOLD = {"levels": {"met": 2.0, "unmet": 8.0}, "trials": {"met": 3, "unmet": 5}, "untold": []}
+
+
+def measured(attrs, stddev, *, off=0.0):
+    """An answer that the model follows, or is off from by so much in each cell."""
+    answer = MODEL.count(tuple(attrs)).reshape(-1)
+    return Measurement(Marginal(tuple(attrs)), answer + off * (-1) ** np.arange(answer.size), stddev)
+
+
+def bars(attrs, *measurements, told=TOLD):
+    return ModelErrors(MODEL, measurements, told).bars(tuple(attrs))
+
+
+def test_what_was_measured_is_off_by_its_noise():
+    found = bars("ab", measured("ab", 5.0))
+
+    assert found.source == "private"
+    assert found.noise_error == pytest.approx(np.full((2, 3), 5.0))
+    assert found.model_error == pytest.approx(np.zeros((2, 3)))
+    assert found.standard_error == pytest.approx(found.noise_error)
+
+
+def test_several_measurements_count_together_and_sums_of_cells_add_their_noise():
+    found = bars("a", measured("ab", 5.0), measured("ac", 5.0))
+
+    assert found.noise_error == pytest.approx(np.full(2, (1 / (25 * 3) + 1 / (25 * 2)) ** -0.5))
+
+
+def test_a_model_that_does_not_follow_an_answer_is_off_by_more_than_noise():
+    found = bars("ab", measured("ab", 5.0, off=50.0))
+
+    assert found.noise_error == pytest.approx(np.full((2, 3), 5.0))
+    assert np.sqrt((found.model_error**2).mean()) == pytest.approx(50.0, rel=0.1)
+
+
+def test_answers_are_compared_in_the_order_asked():
+    followed = bars("ca", measured("ab", 5.0), measured("abc", 5.0))
+
+    assert followed.estimate.shape == (2, 2)
+    assert followed.model_error.max() < 1e-6
+
+
+def test_a_residual_that_hides_in_noise_cell_by_cell_shows_in_the_sums():
+    """Each of six cells is off by 4 of σ = 5, all in one direction: a sum of three is off by 12 of 8.7."""
+    answer = MODEL.count(("a", "b")).reshape(-1) + np.array([4.0, 4, 4, -4, -4, -4])
+    made = Measurement(Marginal(("a", "b")), answer, 5.0)
+
+    assert bars("ab", made).model_error.max() == 0
+    assert bars("a", made).model_error.max() > 5
+
+
+def prior_of(attrs, s, *, level=0.0, sampling=0.0):
+    spreads = [{"attrs": list(attrs), "s": s, "sampling": sampling}]
+    return TOLD | {"levels": {"unmet": level}, "spreads": spreads}
+
+
+@pytest.mark.parametrize(("s", "noise", "model"), [(1e9, 5.0, 0.0), (1e-9, 0.0, 0.0)])
+def test_a_prior_shares_the_error_with_the_noise(s, noise, model):
+    found = bars("ab", measured("ab", 5.0), told=prior_of("ab", s))
+
+    assert found.source == "both"
+    assert found.noise_error == pytest.approx(np.full((2, 3), noise), abs=1e-3)
+    assert found.model_error == pytest.approx(np.full((2, 3), model), abs=1e-3)
+
+
+def test_with_a_prior_both_parts_make_the_variance_of_the_posterior():
+    found = bars("ba", measured("ab", 5.0), told=prior_of("ab", 0.3))
+
+    believed = 0.3 * variance_at_one(found.estimate, total=N, cells=6)
+    assert found.standard_error**2 == pytest.approx(1 / (1 / 25 + 1 / believed))
+    assert (found.noise_error > 0).all()
+    assert (found.model_error > 0).all()
+
+
+def test_with_a_prior_too_what_a_fit_does_not_follow_counts():
+    """It follows the answer all the way, or so its s says; but it is ten standard deviations off."""
+    told = prior_of("ab", 1e9)
+    close, off = (bars("ab", measured("ab", 5.0, off=off), told=told) for off in (5.0, 50.0))
+
+    assert close.noise_error == pytest.approx(off.noise_error, abs=1e-3)
+    assert np.sqrt((close.model_error**2).mean()) == pytest.approx(5.0, rel=0.1)
+    assert np.sqrt((off.model_error**2).mean()) == pytest.approx(50.0, rel=0.1)
+
+
+def test_a_prior_explains_what_it_holds_back():
+    """A fit that trusts its prior is meant to be off from the answer by noise, and by the prior's error."""
+    told = prior_of("ab", 1e-9, level=4.0)
+
+    near, far = (bars("ab", measured("ab", 5.0, off=off), told=told) for off in (5.0, 500.0))
+
+    believed = 4.0 * variance_at_one(near.estimate, total=N, cells=6)
+    assert near.model_error**2 == pytest.approx(believed)
+    assert (far.model_error**2 > 2 * believed).all()
+
+
+def test_a_prior_that_the_fit_trusted_too_much_is_not_believed_to_be_that_good():
+    """The fit took the prior as exact; it errs as others did, or at least as its records' sampling does."""
+    pair = bars("ab", measured("ab", 5.0), told=prior_of("ab", 1e-9, level=4.0, sampling=100.0))
+    single = bars("a", measured("a", 5.0), told=prior_of("a", 1e-9, level=4.0, sampling=9.0))
+
+    assert pair.model_error**2 == pytest.approx(4.0 * variance_at_one(pair.estimate, total=N, cells=6))
+    assert single.model_error**2 == pytest.approx(9.0 * variance_at_one(single.estimate, total=N, cells=2))
+
+
+def test_what_nothing_measured_together_is_off_by_the_level_of_its_kind():
+    pairs = [measured(pair, 5.0) for pair in ("ab", "bc", "ac")]
+
+    met, unmet = bars("abc", *pairs), bars("ac", *pairs[:2])
+
+    assert met.source == unmet.source == "model"
+    assert met.model_error**2 == pytest.approx(2.0 * variance_at_one(met.estimate, total=N, cells=12))
+    assert unmet.model_error**2 == pytest.approx(8.0 * variance_at_one(unmet.estimate, total=N, cells=4))
+
+
+def test_noise_in_single_attributes_reaches_what_nothing_measured_together():
+    found = bars("ac", measured("a", 30.0), measured("c", 40.0))
+
+    a, c = MODEL.count(("a",)) / N, MODEL.count(("c",)) / N
+    assert found.noise_error**2 == pytest.approx(30**2 * c[None, :] ** 2 + 40**2 * a[:, None] ** 2)
+    assert found.standard_error**2 == pytest.approx(found.noise_error**2 + found.model_error**2)
+
+
+def test_cells_of_one_value_move_together_with_its_noise():
+    found = bars("ac", measured("a", 30.0), measured("c", 40.0))
+    side, whole = np.array([[True, True], [False, False]]), np.ones((2, 2))
+
+    a = MODEL.count(("a",)) / N
+    assert found.sum(side).noise_variance == pytest.approx(30**2 + 2 * 40**2 * a[0] ** 2)
+    assert found.sum(whole).noise_variance == pytest.approx(2 * 30**2 + 2 * 40**2)
+
+
+def test_a_value_that_noise_drove_to_nothing_may_have_records():
+    empty = Histogram.of_counts(DOMAIN, COUNTS * np.array([0.0, 1.0]).reshape(2, 1, 1), total=N)
+    ones = [Measurement(Marginal((attr,)), empty.count((attr,)), 200.0) for attr in "ab"]
+
+    found = ModelErrors(empty, ones, TOLD).bars(("a", "b"))
+
+    assert found.estimate[0].max() == 0
+    assert found.interval(0.95)[1][0].min() > 50
+
+
+def test_a_kind_that_was_never_tried_takes_the_level_of_the_rest_only_if_that_is_safe():
+    pairs = [measured(pair, 5.0) for pair in ("ab", "bc", "ac")]
+    only_unmet, only_met = ({"levels": {kind: 8.0}, "untold": []} for kind in ("unmet", "met"))
+
+    assert bars("abc", *pairs, told=only_unmet).model_error is not None
+    assert bars("ac", *pairs[:2], told=only_met).standard_error is None
+
+
+def test_an_attribute_that_nothing_told_of_has_no_interval():
+    found = bars("ac", measured("ab", 5.0), told=TOLD | {"untold": ["c"]})
+
+    assert found.interval() is None
+    assert found.words.startswith("No interval")
+
+
+def test_single_cells_say_nothing_about_noise_on_a_marginal():
+    found = bars("ab", Measurement(Cell(("a", "b"), (0, 0)), np.array([30.0]), 5.0))
+
+    assert found.noise_error is None
+    assert found.source == "model"
+
+
+def test_a_release_that_estimated_no_model_error_gives_noise_alone():
+    known, unknown = bars("ab", measured("ab", 5.0), told=None), bars("ac", measured("ab", 5.0), told=None)
+
+    assert known.model_error is None
+    assert known.standard_error == pytest.approx(np.full((2, 3), 5.0))
+    assert "noise alone" in known.words
+    assert unknown.standard_error is None
+    assert unknown.interval() is None
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [{"levels": {"met": "many"}}, {"levels": [1]}, {"levels": {}, "spreads": [{"attrs": ["a"]}]}],
+)
+def test_an_edited_card_is_refused(edited):
+    with pytest.raises(ReleaseError, match="edited or cut off"):
+        bars("ab", measured("ab", 5.0), told=edited)
+
+
+def test_an_interval_grows_with_its_confidence_and_never_holds_less_than_nobody():
+    found = bars("abc", measured("ab", 5.0))
+
+    (low, high), (lower, higher) = found.interval(0.5), found.interval(0.99)
+
+    assert (lower <= low).all()
+    assert (higher > high).all()
+    assert lower.min() == 0
+
+
+def test_a_sum_of_cells_adds_noise_and_all_cells_together_have_no_model_error():
+    noisy, modelled = bars("ab", measured("ab", 5.0)), bars("abc", measured("ab", 5.0))
+    two = np.array([[True, True, False], [False, False, False]])
+
+    assert noisy.sum(two).noise_error == pytest.approx(5 * np.sqrt(2))
+    assert noisy.sum(two).estimate == pytest.approx(noisy.estimate[two].sum())
+    assert modelled.sum(np.ones(modelled.estimate.shape)).model_error == pytest.approx(0, abs=1e-3)
+
+
+def test_a_sum_to_a_smaller_marginal_is_off_as_that_marginal_is():
+    cell, whole = bars("bc", measured("a", 5.0)), bars("b", measured("a", 5.0))
+    side = np.zeros((3, 2), dtype=bool)
+    side[1] = True
+
+    assert cell.sum(side).model_error == pytest.approx(whole.model_error[1], rel=0.01)
