@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sidelight import _check
 from sidelight.curator.curator import Curator
 from sidelight.data.table import Table
-from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Laplace
 from sidelight.privacy.ledger import MemoryLedger
@@ -25,7 +25,6 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import answer
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 
 
@@ -85,7 +84,7 @@ def audit_mechanism(
     public: Table | None = None,
     runs: int = 2000,
     confidence: float = 0.999,
-    statistic: Callable[[Release, tuple[Table, Table]], float] | None = None,
+    statistic: Callable[[Outcome, tuple[Table, Table]], float] | None = None,
 ) -> Audit:
     """Attack a mechanism by the likelihood ratio of what it measured.
 
@@ -105,11 +104,11 @@ def audit_mechanism(
     return attack(one_run, neighbours, delta=budget.delta, runs=runs, confidence=confidence)
 
 
-def _likelihood_ratio(release: Release, neighbours: tuple[Table, Table]) -> float:
+def _likelihood_ratio(outcome: Outcome, neighbours: tuple[Table, Table]) -> float:
     """Log p(y | second) − log p(y | first) of all that was measured, by the noise that was drawn."""
-    has_laplace = any(isinstance(event, Laplace) for event in release.events)
+    has_laplace = any(isinstance(event, Laplace) for event in outcome.events)
     ratio = 0.0
-    for measurement in release.measurements:
+    for measurement in outcome.measurements:
         first, second = (measurement.answer - answer(measurement.query, table) for table in neighbours)
         if has_laplace:
             ratio += float((np.abs(first) - np.abs(second)).sum()) * math.sqrt(2) / measurement.stddev

@@ -23,14 +23,13 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import measuring
-from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.select.score import WeightedError
 from sidelight.uncertainty.surprise import Surprises
 
@@ -61,7 +60,7 @@ class AIM(Mechanism):
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
-    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         domain, rho = curator.domain, curator.allotment
         weights = workload.closure(domain)
         # Under add-or-remove n is private, and the fit takes the total that the measurements show.
@@ -96,7 +95,7 @@ class AIM(Mechanism):
                 round_cost = round_cost * 4
 
         model = self.final_estimator.estimate(domain, measurements, total=n)
-        return Release(model, tuple(measurements), curator.events, card=surprises.card())
+        return Outcome(model, tuple(measurements), curator.events, facts=surprises.card())
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)

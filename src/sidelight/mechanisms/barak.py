@@ -28,7 +28,7 @@ from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
-from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.histogram import Histogram, check_fits
 from sidelight.models.model import Array
 from sidelight.privacy.budget import Budget, Cost
@@ -36,7 +36,6 @@ from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Fourier
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 
 MAX_LINEAR_PROGRAM_CELLS = 2**12
 """The linear program has a variable a cell and two dense rows a coefficient."""
@@ -62,7 +61,7 @@ class Barak(Mechanism):
         _check.one_of(("zcdp", "pure"), accounting=self.accounting)
         _check.positive_integer(passes=self.passes)
 
-    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         asked = coefficients(curator.domain, workload, with_total=not curator.unit.total_is_public)
         share = curator.remaining / len(asked)
 
@@ -79,7 +78,7 @@ class Barak(Mechanism):
             model = least_deviation(uniform, measurements)
         else:
             model = MultiplicativeWeights(passes=self.passes).estimate(uniform, measurements)
-        return Release(model, tuple(measurements), curator.events)
+        return Outcome(model, tuple(measurements), curator.events)
 
     def allotment(self, budget: Budget) -> Cost:
         return budget.pure() if self.accounting == "pure" else budget.rho()

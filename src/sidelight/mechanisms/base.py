@@ -2,18 +2,22 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sidelight.curator.curator import Curator
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
+from sidelight.measurement import Measurement
+from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
-from sidelight.privacy.event import Gaussian, Laplace
+from sidelight.privacy.event import Event, Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,26 @@ class Outlook:
     """What else a person should know."""
 
 
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a mechanism's loop ends with; all of it may be published."""
+
+    model: Model
+    measurements: tuple[Measurement, ...]
+    events: tuple[Event, ...]
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the mechanism tells about its own run, for the release's card."""
+
+    @property
+    def total(self) -> float:
+        """n, public or noisy."""
+        return self.model.total
+
+    def count(self, attrs: Attrs) -> NDArray[np.float64]:
+        """The model's counts over these attributes, axes in the order asked."""
+        return np.asarray(self.model.count(tuple(attrs)), dtype=np.float64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
     """A recipe: its fields are the recipe's numbers, ``run`` is the paper's loop.
@@ -44,7 +68,7 @@ class Mechanism(ABC):
     public_data: ClassVar[Literal["unused", "optional", "needed"]]
 
     @abstractmethod
-    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         """Spend what the curator was allotted; return what may be published."""
 
     @abstractmethod

@@ -30,7 +30,7 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
 from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Cost
@@ -38,7 +38,6 @@ from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.select.joint import JointCandidate, JointError
 from sidelight.uncertainty.surprise import Surprises
 
@@ -80,7 +79,7 @@ class JAM(Mechanism):
         _check.one_of(("equal", "noise", "public-error"), weighting=self.weighting)
         _check.one_of(("any", "private"), last_round=self.last_round)
 
-    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         assert public is not None  # check() saw to it
         domain, rho = curator.domain, curator.allotment
         total_cost, _ = rho.split(self.total_share)
@@ -116,11 +115,11 @@ class JAM(Mechanism):
             model = self.estimator.estimate(domain, taken, total=n, start=model, precisions=weights)
 
         model = self.final_estimator.estimate(domain, taken, total=n, precisions=weights)
-        return Release(
+        return Outcome(
             model,
             tuple(one for one in taken if not one.is_public),
             curator.events,
-            card={"rounds": [one.describe() for one in taken]} | surprises.card(),
+            facts={"rounds": [one.describe() for one in taken]} | surprises.card(),
         )
 
     def _candidates(

@@ -23,7 +23,7 @@ from sidelight.data.table import Table
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement
 from sidelight.mechanisms import mwem_check
-from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.components import Components
 from sidelight.models.histogram import Histogram, RunningMean, check_fits
 from sidelight.privacy.budget import Budget, Cost
@@ -32,7 +32,6 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.query import Marginal, Query
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.select.number_error import NumberError
 from sidelight.select.score import ModelError
 from sidelight.uncertainty.surprise import Surprises
@@ -87,7 +86,7 @@ class MWEM(Mechanism):
         """How measurements are replayed."""
         return MultiplicativeWeights(passes=self.passes, step=self.step, clip=self.clip)
 
-    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         total_cost, _ = curator.remaining.split(self.total_share)
         n = curator.total(total_cost)
         start, measured_start = self._start(curator, n)
@@ -110,7 +109,7 @@ class MWEM(Mechanism):
             model = self.estimator.estimate(model, measurements)
 
         final = played.model if self.output == "average" else model
-        return Release(final, (*measured_start, *measurements), curator.events, card=surprises.card())
+        return Outcome(final, (*measured_start, *measurements), curator.events, facts=surprises.card())
 
     def _start(self, curator: Curator, n: float) -> tuple[Histogram | Components, tuple[Measurement, ...]]:
         """A₀: uniform, or a noisy histogram with its own share of the budget."""

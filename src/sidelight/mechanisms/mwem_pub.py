@@ -29,7 +29,7 @@ from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.measurement import Measurement, stddev_of
-from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.pmw_pub import (
     ONE_NUMBER,
     check_public_share,
@@ -46,7 +46,6 @@ from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.select.number_error import NumberError
 from sidelight.uncertainty.surprise import Surprises
 
@@ -90,7 +89,7 @@ class MWEMPub(Mechanism):
         _check.one_of(("public", "uniform"), prior=self.prior)
         _check.natural(seed=self.seed)
 
-    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         assert public is not None, "check() refuses a run without public data"
         total_cost, _ = curator.remaining.split(self.total_share)
         n = curator.total(total_cost)
@@ -121,7 +120,7 @@ class MWEMPub(Mechanism):
 
         weights = played if self.output == "average" else fit.weights
         card = {"notes": support_notes(fit.start, workload)} | surprises.card()
-        return Release(fit.start.with_weights(weights), tuple(measurements), curator.events, card=card)
+        return Outcome(fit.start.with_weights(weights), tuple(measurements), curator.events, facts=card)
 
     def allotment(self, budget: Budget) -> Cost:
         if self.accounting == "pure":

@@ -31,7 +31,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
 from sidelight.measurement import Measurement, NoiseKind, measuring, stddev_of
-from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.support import Asked, Support, SupportWeights, missing_values
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
@@ -39,7 +39,6 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.query import Cell, Marginal
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.select.number_error import NumberError
 from sidelight.uncertainty.surprise import Surprises
 
@@ -89,7 +88,7 @@ class PMWPub(Mechanism):
         _check.one_of(("public", "random"), support=self.support)
         _check.natural(seed=self.seed)
 
-    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Release:
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         total_cost, _ = curator.remaining.split(self.total_share)
         n = curator.total(total_cost)
         select_cost, measure_cost = (curator.remaining / self.rounds).split(self.select_share)
@@ -122,7 +121,7 @@ class PMWPub(Mechanism):
 
         weights = played if self.output == "average" else fit.weights
         card = {"notes": support_notes(fit.start, workload)} | surprises.card()
-        return Release(fit.start.with_weights(weights), tuple(measurements), curator.events, card=card)
+        return Outcome(fit.start.with_weights(weights), tuple(measurements), curator.events, facts=card)
 
     def _start(self, domain: Domain, public: Table | None, n: float) -> Support:
         if self.support == "random" or public is None:

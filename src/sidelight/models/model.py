@@ -1,7 +1,7 @@
 """What was fitted: anything that can be counted and sampled like a table."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ _MOST_RECORDS = 2**53
 """Beyond which a 64-bit float no longer counts one by one."""
 
 
+@runtime_checkable
 class Model(Protocol):
     """A distribution over the domain, scaled to a total."""
 

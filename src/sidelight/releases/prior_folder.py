@@ -41,7 +41,7 @@ _PRIOR = PlainFolder(
 def read_public(source: Any, schema: Schema) -> Any:
     """Public data of any accepted kind: a prior's folder, a release's folder, a table, or a list of them.
 
-    What is fitted or encoded already (a Prior, a Release, a Table) is handed through.
+    What is fitted or encoded already (a Prior, a Table) is handed through; of an earlier release, its model.
     """
     if isinstance(source, list | tuple):
         return [read_public(one, schema) for one in source]
@@ -49,10 +49,12 @@ def read_public(source: Any, schema: Schema) -> Any:
         if (folder / _PRIOR.about).is_file():
             return load_prior(folder, schema)
         if (folder / "release.json").is_file():
-            return _same_domain(Release.load(folder), folder, schema)
+            return _same_domain(Release.load(folder), folder, schema).model
     if isinstance(source, Table) and source.domain == schema.domain:
         return Table.read(source, schema)  # under what this schema declares impossible
-    if isinstance(source, Prior | Release | Table) or hasattr(source, "count_many"):
+    if isinstance(source, Release):
+        return source.model
+    if isinstance(source, Prior | Table) or hasattr(source, "count_many"):
         return source
     return Table.read(source, schema)
 
@@ -72,8 +74,8 @@ def _marks(public: Any, key: str) -> Marks:
     models: list[Model] = []
     if isinstance(public, Prior):
         models = [public.model, *public.others, *([] if public.grain is None else [public.grain])]
-    elif isinstance(public, Release):
-        models = [public.model]
+    elif isinstance(public, Model):
+        models = [public]
     arrays = [array for model in models for array in model.state().arrays.values()]
     if not models:  # counted where it is, or weighted: its single attributes tell it apart well enough
         arrays = [np.asarray(counts) for counts in public.count_many([(a,) for a in public.domain.attrs])]

@@ -13,6 +13,7 @@ from sidelight._memory import check_room
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.measurement import Measurement
+from sidelight.mechanisms.base import Outcome
 from sidelight.models.model import Array, Model
 from sidelight.privacy.event import Event
 from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
@@ -34,6 +35,19 @@ class Release:
     """Mechanism, settings, unit, ε, δ, ρ spent, events, versions, noise source."""
     kind: str = "pyarrow"
     """The kind of frame that came in, and that goes out."""
+
+    @classmethod
+    def of(
+        cls,
+        outcome: Outcome,
+        *,
+        schema: Schema | None = None,
+        card: dict[str, Any] | None = None,
+        kind: str = "pyarrow",
+    ) -> "Release":
+        """The release of what a mechanism ended with; its card is what the mechanism tells, unless said."""
+        told = outcome.facts if card is None else card
+        return cls(outcome.model, outcome.measurements, outcome.events, schema, told, kind)
 
     @property
     def total(self) -> float:

@@ -14,7 +14,7 @@ from sidelight.data.fingerprint import marks_of
 from sidelight.data.leak_guard import refuse_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.convert import epsilon_of
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, new_run
@@ -142,14 +142,8 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    return Release(
-        model=outcome.model,
-        measurements=outcome.measurements,
-        events=outcome.events,
-        schema=plan.schema,
-        card=outcome.card | _card(plan, outcome, ledger, number, source),
-        kind=table.kind,
-    )
+    card = outcome.facts | _card(plan, outcome, ledger, number, source)
+    return Release.of(outcome, schema=plan.schema, card=card, kind=table.kind)
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
@@ -172,7 +166,7 @@ def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
-def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: NoiseSource) -> dict[str, Any]:
+def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: NoiseSource) -> dict[str, Any]:
     """All that a reader needs to know about how the release was made; nothing private."""
     charged = ledger.run(run_id)
     spent = charged.spent.value
@@ -210,7 +204,7 @@ def _card(plan: Plan, outcome: Release, ledger: Ledger, run_id: str, noise: Nois
         # A crash lost what was drawn, or the checkpoint was a copy: the ledger was charged for all draws.
         path = sum((event.cost.value for event in outcome.events), start=Fraction(0))
         card["paid_again"] = {"events": charged.repeats, "cost": str(spent - path)}
-    if isinstance(plan.public, Table) and "public_error" not in outcome.card:
+    if isinstance(plan.public, Table) and "public_error" not in outcome.facts:
         card["public_error"] = disagreements(outcome.measurements, plan.public, total=outcome.model.total)
     if not noise.is_private:
         card["warning"] = (

@@ -40,10 +40,11 @@ from sidelight.mechanisms.aperture.grain import chosen_blend, judged
 from sidelight.mechanisms.aperture.particles import measured_beyond
 from sidelight.mechanisms.aperture.reweighting import Reweighting
 from sidelight.mechanisms.aperture.rounds import Forecast, beyond
-from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
+from sidelight.models.model import Model
 from sidelight.models.particles import particles, room_for, thinned
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
@@ -54,7 +55,6 @@ from sidelight.public.source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.public.trust import trusted
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.select.improvement import ExpectedImprovement
 from sidelight.select.score import ManyCountable
 from sidelight.trees.triangulation import BYTES_PER_CELL
@@ -63,7 +63,7 @@ from sidelight.uncertainty.surprise import Surprises
 _LEAST_SHARE = 0.02
 """Of the budget, beyond the tree or in it: less would buy nothing for the time that it takes."""
 
-OnePublic = Table | WeightedRecords | Release | Prior
+OnePublic = Table | WeightedRecords | Model | Prior
 Public = OnePublic | Sequence[OnePublic]
 
 
@@ -123,7 +123,7 @@ class Aperture(Mechanism):
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
-    def run(self, curator: Curator, workload: Workload, *, public: Public | None = None) -> Release:
+    def run(self, curator: Curator, workload: Workload, *, public: Public | None = None) -> Outcome:
         domain, rho, unit = curator.domain, curator.allotment, curator.unit
         weights = workload.closure(domain)
         # By the mean weight of its attributes: how many it has is no merit, it only makes for larger errors.
@@ -225,7 +225,7 @@ class Aperture(Mechanism):
             del followed
             opened |= {"particle_rounds": len(found), "particles": len(released.records)}
         card = _card(beliefs, released, opened) | surprises.card(spreads=beliefs.dispersions())
-        return Release(released, tuple(measurements), curator.events, card=card)
+        return Outcome(released, tuple(measurements), curator.events, facts=card)
 
     def _believed(
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
@@ -374,16 +374,14 @@ class Aperture(Mechanism):
 
 def _sources(public: Public, *, seed: int) -> list[PublicSource]:
     """Every public input as records that can be counted; an earlier release as its synthetic table."""
-    listed = [public] if isinstance(public, Table | WeightedRecords | Release | Prior) else list(public)
+    listed = list(public) if isinstance(public, Sequence) else [public]
     sources: list[PublicSource] = []
     for one in listed:
         if isinstance(one, Prior):
             raise SettingError(
                 "a fitted prior stands alone: give it, or the tables themselves, but not both."
             )
-        sources.append(
-            one.model.sample(max(1, round(one.total)), seed=seed) if isinstance(one, Release) else one
-        )
+        sources.append(one.sample(max(1, round(one.total)), seed=seed) if isinstance(one, Model) else one)
     return sources
 
 
