@@ -50,7 +50,7 @@ def released(attributes: int) -> Release:
     pairs = [table.domain.attrs[index : index + 2] for index in range(attributes - 1)]
     mwem = MWEM(rounds=min(attributes, 60), model="components", max_component_cells=2**16, passes=10)
     made = mwem.run(curator_of(table, Rho(Fraction(1, 10)), seed=1), Workload(pairs))
-    return Release(made.model, made.measurements, made.events, schema=Schema.from_domain(table.domain))
+    return Release.of(made, schema=Schema.from_domain(table.domain))
 
 
 def main() -> None:

@@ -61,10 +61,15 @@ PUBLIC: dict[str, Replaced] = {
 PRIVATE: dict[str, Replaced] = {
     "every answer taken as it is": {"sidelight.uncertainty.dispersion.PooledSpread.median": lambda *_: 1e12},
     "wider belief about spreads": {
-        "sidelight.uncertainty.dispersion._OWN_SCALE": 1.0, "sidelight.uncertainty.dispersion._SHARED_SCALE": 2.0,
+        "sidelight.uncertainty.dispersion._OWN_SCALE": 1.0,
+        "sidelight.uncertainty.dispersion._SHARED_SCALE": 2.0,
     },
-    "single attributes held against q alone": {"sidelight.mechanisms.aperture.evidence._TELLING": float("inf")},
-    "public model keeps its room": {"sidelight.mechanisms.aperture.aperture.narrowed": lambda prior, **_: prior},
+    "single attributes held against q alone": {
+        "sidelight.mechanisms.aperture.evidence._TELLING": float("inf"),
+    },
+    "public model keeps its room": {
+        "sidelight.mechanisms.aperture.aperture.narrowed": lambda prior, **_: prior,
+    },
     "all rounds there may be": {"sidelight.mechanisms.aperture.rounds.Forecast.rounds": lambda _, most: most},
 }  # fmt: skip
 """Parts of the private phase."""

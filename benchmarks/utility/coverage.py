@@ -35,14 +35,13 @@ from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
-from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.privacy.budget import Budget
 from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
 from tables import income
 
@@ -97,17 +96,17 @@ def measure(data: str, mechanism: str, epsilon: float, seed: int) -> dict[str, f
     given: Any = None if recipe.public_data == "unused" else public
     release = recipe.run(curator, workload, public=prior(data) if mechanism == "aperture" else given)
     found: dict[str, float] = dict.fromkeys(("level_met", "level_unmet"), float("nan"))
-    found |= {f"level_{kind}": s for kind, s in release.card["model_error"]["levels"].items()}
+    found |= {f"level_{kind}": s for kind, s in release.facts["model_error"]["levels"].items()}
     for name, degree in ORDERS.items():
         found |= {f"{name}_{key}": value for key, value in checked(release, private, degree, seed).items()}
     return found
 
 
-def checked(release: Release, private: Table, degree: int, seed: int) -> dict[str, float]:
+def checked(release: Outcome, private: Table, degree: int, seed: int) -> dict[str, float]:
     """All marginals of one degree against the exact counts."""
     supports = list(Workload.marginals(private.domain, degree=degree).supports)
     asked = list(dict.fromkeys([*supports, *((attr,) for attr in private.domain.attrs)]))
-    errors = ModelErrors(_Counted(release.model, asked), release.measurements, release.card["model_error"])
+    errors = ModelErrors(_Counted(release.model, asked), release.measurements, release.facts["model_error"])
     rng = np.random.default_rng(seed)
     groups: dict[str, list[np.ndarray]] = {group: [] for group in GROUPS}
     for attrs, counts in zip(supports, private.count_many(supports), strict=True):

@@ -21,7 +21,8 @@ def sidelight(*args):
 
 @pytest.fixture
 def folder(toy, tmp_path):
-    return AIM(rounds_per_attribute=4).run(toy.curator()[0], toy.workload).save(tmp_path / "out")
+    outcome = AIM(rounds_per_attribute=4).run(toy.curator()[0], toy.workload)
+    return Release.of(outcome).save(tmp_path / "out")
 
 
 def without_model_error(folder: Path) -> Path:

@@ -125,7 +125,7 @@ def test_much_budget_gives_small_error(mechanism, toy):
 def test_a_saved_release_comes_back_the_same(mechanism, toy, tmp_path):
     release, _, _ = run(mechanism, toy)
 
-    release.save(tmp_path / "out")
+    Release.of(release).save(tmp_path / "out")
     loaded = Release.load(tmp_path / "out")
 
     assert np.allclose(loaded.count(("c", "a")), release.count(("c", "a")), rtol=0, atol=1e-9)

@@ -13,6 +13,7 @@ from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 
 DOMAIN = Domain.of({"a": 4, "b": 5, "c": 3, "d": 4, "e": 2})
@@ -40,7 +41,8 @@ def errors(mechanism, seed):
         noise=SeededNoise(seed),
     )  # fmt: skip
     workload = Workload.marginals(DOMAIN, degree=2)
-    release = mechanism.run(curator, workload, public=public if mechanism.public_data == "optional" else None)
+    given = public if mechanism.public_data == "optional" else None
+    release = Release.of(mechanism.run(curator, workload, public=given))
     found = []
     for attrs in workload.supports:
         bars, exact = release.error_bars(attrs), private.count(attrs)

@@ -190,7 +190,7 @@ def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: Nois
             "supports": [list(attrs) for attrs in plan.workload.supports[:_LISTED]],
             "asked": _asked(plan),
         },
-        "public": None if plan.public is None else {"records": getattr(plan.public, "records", None)},
+        "public": None if plan.public is None else {"records": _number_of_records(plan.public)},
         "events": [event.as_json() for event in outcome.events],
         "ledger": {"name": ledger.promise.shown, "run": run_id, "head": ledger.head},
         "noise": noise.name,
@@ -211,6 +211,12 @@ def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: Nois
             "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
         )
     return card
+
+
+def _number_of_records(public: Any) -> float | None:
+    """How many public records there are, where they are counted; the model of an earlier release has none."""
+    number = getattr(public, "records", None)
+    return number if isinstance(number, int | float) else None
 
 
 def _asked(plan: Plan) -> str | list[dict[str, Any]] | None:

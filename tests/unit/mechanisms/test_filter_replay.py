@@ -42,7 +42,7 @@ def offered(release):
 @pytest.mark.parametrize("relation", ["replace", "add-or-remove"])
 def test_jams_filter_can_be_replayed(relation):
     release, rho = released(JAM(rounds=8, max_model_mb=LIMIT), relation, public=table(200, 2))
-    rounds = release.card["rounds"]
+    rounds = release.facts["rounds"]
     closure = list(WORKLOAD.closure(DOMAIN))
 
     events = iter(release.events)

@@ -233,8 +233,8 @@ def test_values_missing_from_the_public_table_are_noted_on_the_card():
 
     release, _ = run(PMWPub(rounds=2), public=public)
 
-    assert [note.split(":")[0] for note in release.card["notes"]] == ["a", "c"]
-    assert "1 of 3 values" in release.card["notes"][0]
+    assert [note.split(":")[0] for note in release.facts["notes"]] == ["a", "c"]
+    assert "1 of 3 values" in release.facts["notes"][0]
 
 
 @BOTH
@@ -344,7 +344,7 @@ def test_mwem_pub_without_delta_names_the_accounting_that_needs_none():
 def test_a_release_is_saved_and_loaded(tmp_path):
     release, _ = run(PMWPub(rounds=3))
 
-    release.save(tmp_path / "out")
+    Release.of(release).save(tmp_path / "out")
     again = Release.load(tmp_path / "out")
 
     np.testing.assert_array_equal(again.count(["a", "b"]), release.count(["a", "b"]))

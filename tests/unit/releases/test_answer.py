@@ -28,7 +28,10 @@ def made(mechanism, toy, **settings):
     public = Table.of_codes(
         toy.table.domain, np.stack([rng.integers(0, k, 300) for k in toy.table.domain.shape], axis=1)
     )
-    return mechanism.run(curator, toy.workload, public=None if mechanism.public_data == "unused" else public)
+    outcome = mechanism.run(
+        curator, toy.workload, public=None if mechanism.public_data == "unused" else public
+    )
+    return Release.of(outcome)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
@@ -83,7 +86,7 @@ def test_a_mechanism_without_trials_claims_no_model_error(toy):
     table = Table.of_codes(domain, toy.table.codes()[:, [0, 0]])
     pair = type(toy)(table, Workload.marginals(domain, degree=2))
 
-    release = Barak().run(pair.curator(epsilon="3/2")[0], pair.workload)
+    release = Release.of(Barak().run(pair.curator(epsilon="3/2")[0], pair.workload))
 
     assert release.error_bars(("a", "b")).interval() is None
 

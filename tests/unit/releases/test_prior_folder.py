@@ -12,10 +12,13 @@ from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, SchemaError
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.public.prior import Prior
 from sidelight.releases.prior_folder import load_prior, read_public, save_prior
+from sidelight.releases.release import Release
+from sidelight.releases.run import release
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 3, "c": 4})
 OTHER = [[0.0, -1.0, -0.5, 0.0], [-2.0, 0.0, -1.0, -0.25]]
@@ -162,13 +165,26 @@ def test_a_folder_that_is_no_prior_or_not_empty_is_refused(saved, tmp_path):
 
 def test_an_earlier_release_is_read_as_public_data(toy, tmp_path):
     curator, _ = toy.curator()
-    AIM(rounds_per_attribute=4).run(curator, toy.workload).save(tmp_path / "out")
+    Release.of(AIM(rounds_per_attribute=4).run(curator, toy.workload)).save(tmp_path / "out")
 
     earlier = read_public(tmp_path / "out", SCHEMA)
 
-    assert earlier.model.domain == toy.table.domain
+    assert earlier.domain == toy.table.domain
     with pytest.raises(SchemaError, match="another schema"):
         read_public(tmp_path / "out", Schema.from_domain({"a": 2}))
+
+
+def test_an_earlier_release_of_weighted_records_is_no_public_table_on_the_card(toy, tmp_path):
+    codes = toy.table.codes()
+    asked = {"schema": SCHEMA, "epsilon": 1.0, "delta": 1e-9, "workload": "2-way", "progress": False}
+    earlier = release(
+        toy.table, public=Table.of_codes(toy.table.domain, codes[:90]), mechanism=PMWPub(rounds=2), **asked
+    )
+
+    later = release(toy.table, public=earlier, mechanism=Aperture(max_rounds=2), **asked)
+
+    assert later.card["public"] == {"records": None}
+    assert Release.load(later.save(tmp_path / "later")).total == later.total
 
 
 def test_tables_and_lists_are_handed_through(toy):

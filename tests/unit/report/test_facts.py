@@ -52,7 +52,7 @@ def test_the_total_that_is_measured_under_add_or_remove_is_a_step_of_its_own(toy
     from sidelight.privacy.unit import Unit
 
     curator, _ = toy.curator(unit=Unit("add-or-remove"))
-    facts = collect(MWEM(rounds=2).run(curator, toy.workload))
+    facts = collect(Release.of(MWEM(rounds=2).run(curator, toy.workload)))
 
     assert [spending.step for spending in facts.spendings] == [
         "total",

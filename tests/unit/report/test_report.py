@@ -198,7 +198,7 @@ def test_a_release_without_card_or_schema_still_has_a_report(toy):
     from sidelight.mechanisms.mwem import MWEM
 
     curator, _ = toy.curator()
-    bare = MWEM(rounds=2).run(curator, toy.workload)
+    bare = Release.of(MWEM(rounds=2).run(curator, toy.workload))
 
     page = Page(render(bare))
 

@@ -8,7 +8,8 @@
 An attribute that public data have wrong takes every marginal with it that holds it or depends on it, a share
 w_a of the workload and more; no other answer is worth as much while that is in doubt, and noisy answers alone
 tell where it is, so nothing is paid for selecting. With s the spread of the truth around what was expected
-(uncertainty/dispersion.py), v_i its variance at s = 1 and σ the noise of the answers so far, the estimate is off by
+(uncertainty/dispersion.py), v_i its variance at s = 1 and σ the noise of the answers so far, the estimate is
+off by
 
     e(s) = C Σ_i ((1 − t_i)² s v_i + t_i² σ²)^½,    t_i = ŝ v_i / (ŝ v_i + σ²),    C = √(2/π)
 

@@ -14,7 +14,7 @@
     λ ~ odds · exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ);  p ← (1 − λ) p + λ r                select
     r ← particles drawn from p; go on with those, beyond what a tree can hold    select, measure, estimate
 
-The last line is aperture_particles.py. EI_c is the expected improvement (select/improvement.py). s_c → 0
+The last line is particles.py. EI_c is the expected improvement (select/improvement.py). s_c → 0
 keeps the public model, s_c → ∞ is the plain information projection. Public data are never candidates, so
 the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md.
 """

@@ -127,7 +127,7 @@ def released(toy, seed=0, **settings):
 def test_an_attribute_that_public_data_have_wrong_is_asked_again_without_selecting(toy):
     release, curator = released(toy)
 
-    again = release.card["aperture"]["asked_again"]
+    again = release.facts["aperture"]["asked_again"]
     assert again[0] == "s"
     later = curator.events[len(WIDE) :][: len(again)]
     assert [event.what for event in later] == again

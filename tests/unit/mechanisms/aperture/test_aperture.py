@@ -244,7 +244,7 @@ def test_without_public_data_single_attributes_get_more_of_the_budget(toy, is_pu
 def test_the_card_says_how_far_the_aperture_opened(toy):
     curator, _ = toy.curator(rho="2")
 
-    card = Aperture(max_rounds=4).run(curator, toy.workload, public=table_like(toy, 300, 3, flip=True)).card
+    card = Aperture(max_rounds=4).run(curator, toy.workload, public=table_like(toy, 300, 3, flip=True)).facts
 
     opened = {tuple(m["attrs"]): m for m in card["aperture"]["marginals"]}
     assert {("a",), ("b",), ("c",)} <= opened.keys()
@@ -257,7 +257,7 @@ def test_the_card_says_how_far_the_aperture_opened(toy):
 def test_without_public_data_the_card_tells_of_no_public_error(toy):
     curator, _ = toy.curator()
 
-    assert "public_error" not in Aperture(max_rounds=2).run(curator, toy.workload).card
+    assert "public_error" not in Aperture(max_rounds=2).run(curator, toy.workload).facts
 
 
 def kinds_of_public(toy):
@@ -265,7 +265,7 @@ def kinds_of_public(toy):
     curator, _ = toy.curator()
     return {
         "weighted": WeightedRecords(table.domain, table.codes(), np.linspace(0.5, 2, 300)),
-        "release": AIM(rounds_per_attribute=4).run(curator, toy.workload),
+        "release": AIM(rounds_per_attribute=4).run(curator, toy.workload).model,
         "prior": Aperture().prior(table, table.domain, toy.workload.closure(table.domain)),
         "several": [table, table_like(toy, 900, 4, flip=True)],
         "part": Table.of_codes(table.domain.project(("a", "b")), table.codes()[:, :2]),
