@@ -1,100 +1,372 @@
-"""Imports point one way, and only the doors look at private data and draw noise."""
+"""Imports point one way, and only the doors look at private data and draw noise.
+
+Every rule is a function from source code to what breaks it, and a planted case of each is caught.
+"""
 
 import ast
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "sidelight"
 
-# Each room may import from the rooms before it, and from itself.
+# Each room may import from the rooms before it, and from itself. An import inside a function counts too.
 FLOW = [
-    ("sources",),
-    ("errors", "_check", "_extras", "_files", "_foreign", "_html", "_interrupt", "_memory"),
-    ("privacy",),
-    ("data",),
-    ("testing",),
-    ("queries",),
-    ("select",),
-    ("measure",),
-    ("progress", "journal"),
-    ("door", "curator"),
-    ("estimate", "generate"),  # a model knows how to sample itself
-    ("mechanisms",),
-    ("statistics",),
-    ("evaluation",),
-    ("plan", "audit"),
-    ("front_door", "synthesizer"),
-    ("report",),
-    ("cli",),
-    ("__main__",),
-]
-# data/schema.py states the unit, and errors are everyone's; both come before.
-RANK = {room: rank for rank, rooms in enumerate(FLOW) for room in rooms}
-RANK["data.domain"] = RANK["_extras"]
+    "sources", "errors", "_check", "_extras", "_interrupt", "_files", "_foreign", "_html", "_memory",
+    "privacy", "data", "testing", "queries", "select", "measurement",
+    "progress", "curator",
+    "trees", "models", "fit", "public", "uncertainty",
+    "mechanisms", "audit", "releases",
+    "statistics", "evaluation", "report",
+    "cli", "__main__",
+]  # fmt: skip
+RANK = {room: rank for rank, room in enumerate(FLOW)}
 
-DRAWS = {
-    "sidelight.measurement",
-    "sidelight.select.exponential",
-    "sidelight.select.permute_and_flip",
+# The doors: pay, write, look, draw. Nobody else sees what is exact and private.
+DOORS = {
+    "curator/door.py",
+    "curator/curator.py",
+    "statistics/curator.py",
+    "evaluation/screening_curator.py",
 }
-SAMPLERS = {"discrete_gaussian", "discrete_laplace"}
-DOORS = {"curator.py", "statistics/curator.py", "evaluation/screening_curator.py"}
+# Who may draw: a sampler is called by the draw that is made of it, a draw by the doors.
+DRAWS = {
+    "sidelight.privacy.noise.discrete_gaussian": {"measurement.py"},
+    "sidelight.privacy.noise.discrete_laplace": {"measurement.py"},
+    "sidelight.measurement.gaussian": DOORS,
+    "sidelight.measurement.laplace": DOORS,
+    "sidelight.select.exponential.exponential": DOORS,
+    "sidelight.select.permute_and_flip.permute_and_flip": DOORS,
+    "sidelight.statistics.quantile.exponential_quantile": DOORS,
+    "sidelight.statistics.personal_quantile.personalised_quantile_place": DOORS,
+}
+# Who turns a source that may be private into something that can be counted, and why.
+READERS = {
+    "data/table.py": "the reader itself",
+    "data/misfits.py": "tells the holder of a table what does not fit its schema",
+    "data/draft.py": "drafts a schema from a public table",
+    "releases/run.py": "hands the private table to the curator",
+    "releases/prior_folder.py": "reads public data",
+    "statistics/grouped.py": "hands private columns to the curator",
+    "evaluation/against.py": "compares a release with the exact table, for its holder",
+    "evaluation/screening.py": "hands the private table to its curator, or compares for its holder",
+    "report/report.py": "the report against the exact table, for its holder",
+    "cli/demo.py": "made-up people",
+    "cli/mean.py": "hands private columns to the library",
+    "cli/_groups.py": "hands private columns to the library",
+}
+READS = {
+    "sidelight.data.table.Table.read",
+    "sidelight.data.read.open_source",
+    "sidelight.statistics.columns.read_columns",
+}
+# Between the doors and what may be published: these rooms meet tables, and every one of them is public.
+WITHOUT_PRIVATE_TABLES = (
+    "queries", "select", "measurement", "progress", "trees", "models", "fit", "public", "uncertainty",
+    "mechanisms",
+)  # fmt: skip
+PUBLIC_NAMES = {"public", "other"}
+PUBLIC_TABLES = {
+    "models/support.py": "the records of a public table, or of a sample from a model",
+    "public/source.py": "public records",
+}
+# Where doors, groups and tables keep what is exact.
+EXACT = {"_table", "_counts", "_values", "_codes", "_engine"}
+LOOKS = {"count", "count_many", "codes", "distinct", "decode", "to_frame"}
 
 
-def modules() -> list[Path]:
-    return sorted(path for path in SOURCE.rglob("*.py") if path.name != "__init__.py")
+def modules(root: Path = SOURCE) -> list[Path]:
+    return sorted(path for path in root.rglob("*.py") if path != root / "__init__.py")
 
 
-def imported(path: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def name_of(path: Path, root: Path = SOURCE) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+# What a module's names stand for -------------------------------------------------------------------
+
+
+def imports(tree: ast.Module, name: str) -> dict[str, str]:
+    """What each imported name stands for, in full; relative imports and aliases too."""
+    package = ["sidelight", *Path(name).with_suffix("").parts[:-1]]
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in names if name.startswith("sidelight.")}
+            for alias in node.names:
+                found[alias.asname or alias.name.split(".")[0]] = (
+                    alias.name if alias.asname else alias.name.split(".")[0]
+                )
+                found[f"import {alias.name}"] = alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{module}.{alias.name}"
+    return found
 
 
-def room_of(dotted: str) -> str:
-    parts = dotted.removeprefix("sidelight.").split(".")
-    return "data.domain" if parts[:2] == ["data", "domain"] else parts[0]
+def reached(tree: ast.Module, name: str) -> set[str]:
+    """Every sidelight module or name that is imported, at the top, in a function or by a string."""
+    found = set(imports(tree, name).values())
+    if "importlib" in found or "importlib.import_module" in found:
+        found |= {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value
+        }
+    return {dotted for dotted in found if dotted.startswith("sidelight.")}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def in_full(node: ast.AST, known: dict[str, str]) -> str | None:
+    """``noise.discrete_gaussian`` as ``sidelight.privacy.noise.discrete_gaussian``; None if it is no name."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        inner = in_full(node.value, known)
+        return None if inner is None else f"{inner}.{node.attr}"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+        owner, attr = node.args[:2]
+        inner = in_full(owner, known)
+        return f"{inner}.{attr.value}" if inner and isinstance(attr, ast.Constant) else None
+    return None
+
+
+def used(tree: ast.Module, name: str) -> set[str]:
+    """Every name that is imported or used, in full."""
+    known = imports(tree, name)
+    found = {dotted for node in ast.walk(tree) if (dotted := in_full(node, known)) is not None}
+    return found | set(known.values())
+
+
+# The rules: each yields what breaks it ---------------------------------------------------------------
+
+
+def points_down(tree: ast.Module, name: str) -> Iterator[str]:
+    """Imports of rooms further on; rooms without a rank."""
+    here = Path(name).parts[0].removesuffix(".py")
+    if here not in RANK:
+        yield f"{here} has no rank in FLOW"
+        return
+    for dotted in sorted(reached(tree, name)):
+        there = dotted.split(".")[1]
+        if there not in RANK:
+            yield f"{dotted} is in a room without a rank"
+        elif RANK[there] > RANK[here]:
+            yield f"{here} imports {dotted}"
+
+
+def draws(tree: ast.Module, name: str) -> Iterator[str]:
+    """Samplers and draws that are reached from where they may not be; by any name, or all at once."""
+    for dotted in sorted(used(tree, name)):
+        allowed = DRAWS.get(dotted)
+        home = dotted.removeprefix("sidelight.").rsplit(".", 1)[0].replace(".", "/") + ".py"
+        if allowed is not None and name not in allowed and name != home:
+            yield f"{dotted} is drawn from"
+        if dotted.startswith("sidelight.") and dotted.endswith(".*"):
+            yield f"{dotted}: a star hides what is drawn"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "words":
+            may = name in DOORS or name.startswith(("privacy/", "select/", "testing.py"))
+            if not may:
+                yield f"line {node.lineno}: raw random words are drawn"
+
+
+def doors_own_names(root: Path = SOURCE) -> set[str]:
+    """What the doors keep to themselves: every underscored attribute or method of their classes."""
+    found = {"_values", "_engine"}
+    for door in DOORS:
+        for outer in ast.walk(parsed(root / door)):
+            if not isinstance(outer, ast.ClassDef):
+                continue
+            for node in ast.walk(outer):
+                if isinstance(node, ast.FunctionDef) and node.name.startswith("_"):
+                    found.add(node.name)
+                elif isinstance(node, ast.Attribute) and _is_own(node) and node.attr.startswith("_"):
+                    found.add(node.attr)
+    return {attr for attr in found if not attr.startswith("__")}
+
+
+def _is_own(node: ast.Attribute) -> bool:
+    """Whether it is an attribute of the object or class itself."""
+    owner = node.value
+    if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name):
+        return owner.func.id == "super"
+    return isinstance(owner, ast.Name) and owner.id in ("self", "cls")
+
+
+def reaches_in(tree: ast.Module, name: str) -> Iterator[str]:
+    """Another object's attribute that a door, a group or a table keeps to itself; its name as text too."""
+    own = doors_own_names()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in own and not _is_own(node):
+            yield f"line {node.lineno}: .{node.attr} of another object"
+        if isinstance(node, ast.Constant) and node.value in EXACT:
+            yield f"line {node.lineno}: {node.value!r} as text"
+        if isinstance(node, ast.Attribute) and node.attr == "__dict__" and not _is_own(node):
+            yield f"line {node.lineno}: .__dict__"
+
+
+def reads(tree: ast.Module, name: str) -> Iterator[str]:
+    """Calls that turn a source into a table or columns."""
+    known = imports(tree, name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and in_full(node.func, known) in READS:
+            yield f"line {node.lineno}: {ast.unparse(node.func)}"
+
+
+def takes_a_table(tree: ast.Module, name: str) -> Iterator[str]:
+    """Parameters and fields that hold a Table and are not called public."""
+    known = imports(tree, name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) or (
+            isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name | ast.Attribute)
+        ):
+            named = node.arg if isinstance(node, ast.arg) else ast.unparse(node.target)
+            mentioned = {in_full(part, known) for part in _annotation(node.annotation)}
+            if "sidelight.data.table.Table" in mentioned and named not in PUBLIC_NAMES:
+                yield f"line {node.lineno}: {named}"
+
+
+def _annotation(node: ast.expr | None) -> Iterator[ast.AST]:
+    for part in ast.walk(node) if node is not None else ():
+        yield part
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.isidentifier():
+            yield ast.parse(part.value, mode="eval").body
+
+
+def looks_before_paying(tree: ast.Module, name: str) -> Iterator[str]:
+    """Exact data of a door that are touched elsewhere than after payment.
+
+    After payment is inside a nested function or lambda, which ``_pay_then`` calls, and in methods
+    that such functions alone call. A line that is safe for another reason carries a PRIVACY comment.
+    """
+    for outer in tree.body:
+        if isinstance(outer, ast.ClassDef) and any("Door" in ast.unparse(base) for base in outer.bases):
+            yield from _unpaid(outer)
+
+
+def _unpaid(door: ast.ClassDef) -> Iterator[str]:
+    methods = {node.name: node for node in door.body if isinstance(node, ast.FunctionDef)}
+    outside = {name: _outside_nested(node) for name, node in methods.items()}
+    # Methods that are called from the open part of a public one are reached before payment.
+    early = {name for name in methods if not name.startswith("_") or name in ("__init__", "_tell")}
+    while True:
+        called = {
+            node.attr for name in early for node in outside[name] if isinstance(node, ast.Attribute)
+        } & set(methods)
+        if called <= early:
+            break
+        early |= called
+    for name in sorted(early - {"__init__"}):
+        forgotten = {
+            node.value for node in outside[name] if isinstance(node, ast.Attribute) and node.attr == "clear"
+        }
+        for node in outside[name]:
+            if isinstance(node, ast.Attribute) and node.attr in EXACT and node not in forgotten:
+                yield f"{door.name}.{name}, line {node.lineno}: {node.attr}"
+
+
+def _outside_nested(function: ast.FunctionDef) -> list[ast.AST]:
+    """The nodes of a function that run when it is called: not those of functions that it defines."""
+    found: list[ast.AST] = []
+    open_: list[ast.AST] = list(function.body)
+    while open_:
+        node = open_.pop()
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
+            open_ += ast.iter_child_nodes(node)
+    return found
+
+
+def said_to_be_safe(path: Path, line: int) -> bool:
+    """Whether the line, or one of the three above it, carries a PRIVACY comment."""
+    lines = path.read_text(encoding="utf-8").splitlines()[max(0, line - 4) : line]
+    return any("# PRIVACY:" in text for text in lines)
+
+
+def broken(rule: Callable[[ast.Module, str], Iterator[str]], path: Path) -> list[str]:
+    name = name_of(path)
+    return [f"{name}: {what}" for what in rule(parsed(path), name)]
+
+
+# The house as it stands ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_imports_point_up_the_flow(path):
-    here = room_of("sidelight." + ".".join(path.relative_to(SOURCE).with_suffix("").parts))
+    assert broken(points_down, path) == []
 
-    for name in imported(path):
-        there = room_of(name)
-        if there in RANK:
-            assert RANK[there] <= RANK[here], f"{here} must not import {name}"
+
+def test_every_room_of_the_flow_exists():
+    rooms = {Path(name_of(path)).parts[0].removesuffix(".py") for path in modules()}
+
+    assert set(FLOW) == rooms
 
 
 def test_only_the_doors_draw():
+    assert [what for path in modules() for what in broken(draws, path)] == []
+
+
+def test_nobody_reaches_into_a_door_a_group_or_a_table():
+    allowed = {
+        "statistics/curator.py": "_values",  # a door reads the groups that it was given
+        "data/table.py": "_engine",  # another table's engine, under another schema
+    }
     for path in modules():
-        name = str(path.relative_to(SOURCE))
-        uses = imported(path) & DRAWS
-        if name not in DOORS and not name.startswith(("measure/", "select/")):
-            assert not uses, f"{name} draws from {uses}"
+        found = broken(reaches_in, path)
+        exempt = allowed.get(name_of(path), "nothing")
+        assert [what for what in found if f".{exempt} of" not in what] == []
 
 
-def test_only_the_draws_sample_noise():
-    allowed = {"privacy/noise.py", "measurement.py"} | DOORS
+def test_only_those_listed_read_a_source_that_may_be_private():
+    found = {name_of(path) for path in modules() if broken(reads, path)}
+
+    assert found == set(READERS)
+
+
+def test_the_rooms_behind_the_doors_take_public_tables_alone():
     for path in modules():
-        name = str(path.relative_to(SOURCE))
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        calls = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & SAMPLERS
-        if name not in allowed:
-            assert not calls, f"{name} calls {calls}"
+        name = name_of(path)
+        if Path(name).parts[0].removesuffix(".py") in WITHOUT_PRIVATE_TABLES and name not in PUBLIC_TABLES:
+            assert broken(takes_a_table, path) == []
 
 
-def test_a_planted_draw_outside_the_doors_is_seen(tmp_path):
-    planted = tmp_path / "leak.py"
-    planted.write_text("from sidelight.measurement import gaussian\n")
+@pytest.mark.parametrize("door", sorted(DOORS))
+def test_a_door_looks_after_it_was_paid(door):
+    path = SOURCE / door
 
-    assert imported(planted) & DRAWS
+    found = list(looks_before_paying(parsed(path), door))
+
+    lines = [int(what.split("line ")[1].split(":")[0]) for what in found]
+    assert [what for what, line in zip(found, lines, strict=True) if not said_to_be_safe(path, line)] == []
+
+
+def test_the_run_hands_the_private_table_on_and_does_not_look():
+    """What ``Table.read(private, …)`` gave is the curator's; the run may ask its kind, and a public n."""
+    path = SOURCE / "releases" / "run.py"
+    tree = parsed(path)
+    held = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Table.read(private")
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+    looks = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in held
+    ]
+
+    assert held
+    assert {node.attr for node in looks} & LOOKS == set()
+    assert {node.attr for node in looks} <= {"kind", "records"}
 
 
 def shows_a_promise_name(path: Path) -> bool:
@@ -120,15 +392,85 @@ def test_a_promise_is_called_by_the_name_that_may_be_shown(tmp_path):
 
 def test_no_module_uses_a_global_generator_or_prints():
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id != "print", path
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
-                is_legacy = node.value.attr == "random" and node.attr in {
-                    "seed",
-                    "rand",
-                    "randn",
-                    "normal",
-                    "choice",
-                }
+                legacy = {"seed", "rand", "randn", "normal", "choice"}
+                is_legacy = node.value.attr == "random" and node.attr in legacy
                 assert not is_legacy, f"{path} uses numpy's global generator"
+
+
+# Planted cases: each rule can fail -------------------------------------------------------------------
+
+PLANTED = [
+    (points_down, "models/leak.py", "def f():\n    from sidelight.releases.release import Release\n"),
+    (points_down, "models/leak.py", "from ..mechanisms import base\n"),
+    (points_down, "models/leak.py", "import importlib\nWHERE = 'sidelight.releases.run'\n"),
+    (points_down, "attic/leak.py", "x = 1\n"),
+    (points_down, "cli/leak.py", "from sidelight.attic import x\n"),
+    (draws, "mechanisms/leak.py", "from sidelight.measurement import gaussian\n"),
+    (draws, "mechanisms/leak.py", "from sidelight.measurement import gaussian as measured\n"),
+    (draws, "mechanisms/leak.py", "from sidelight import measurement as m\nm.laplace(1, 2, 3)\n"),
+    (draws, "mechanisms/leak.py", "import sidelight.measurement\nsidelight.measurement.gaussian(1)\n"),
+    (draws, "mechanisms/leak.py", "from sidelight.privacy import noise\nnoise.discrete_gaussian(1)\n"),
+    (draws, "mechanisms/leak.py", "import sidelight.privacy.noise as n\ndraw = n.discrete_laplace\n"),
+    (draws, "mechanisms/leak.py", "import sidelight.measurement as m\ngetattr(m, 'gaussian')(1)\n"),
+    (draws, "mechanisms/leak.py", "from ..measurement import laplace\n"),
+    (draws, "mechanisms/leak.py", "from sidelight.measurement import *\n"),
+    (draws, "mechanisms/leak.py", "def f(curator):\n    return curator.noise.words(3)\n"),
+    (reaches_in, "mechanisms/leak.py", "def f(curator):\n    return curator._table.count(('a',))\n"),
+    (reaches_in, "mechanisms/leak.py", "def f(curator):\n    return curator._exact(query)\n"),
+    (reaches_in, "mechanisms/leak.py", "def f(curator):\n    return getattr(curator, '_counts')\n"),
+    (reaches_in, "mechanisms/leak.py", "def f(curator):\n    return vars(curator)['_table']\n"),
+    (reaches_in, "mechanisms/leak.py", "def f(curator):\n    return curator.__dict__\n"),
+    (reaches_in, "statistics/leak.py", "def f(group):\n    return group._values.mean()\n"),
+    (reaches_in, "report/leak.py", "def f(table):\n    return table._engine.count(())\n"),
+    (reads, "mechanisms/leak.py", "from sidelight.data.table import Table as T\nT.read('people.csv', s)\n"),
+    (reads, "releases/leak.py", "from sidelight.data import read\nread.open_source('people.csv')\n"),
+    (
+        takes_a_table,
+        "mechanisms/leak.py",
+        "from sidelight.data.table import Table\ndef f(table: Table | None): ...\n",
+    ),
+    (
+        takes_a_table,
+        "fit/leak.py",
+        "from sidelight.data.table import Table\ndef f(records: 'Table'): ...\n",
+    ),
+    (
+        takes_a_table,
+        "select/leak.py",
+        "from sidelight.data import table\nclass S:\n    exact: table.Table\n",
+    ),
+    (
+        looks_before_paying,
+        "curator/curator.py",
+        "class C(Door):\n    def total(self):\n        return self._table.records\n",
+    ),
+    (
+        looks_before_paying,
+        "curator/curator.py",
+        "class C(Door):\n    def gap(self):\n        return self._gap()\n"
+        "    def _gap(self):\n        return self._counts\n",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "source"), PLANTED, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_a_planted_case_is_caught(rule, name, source):
+    assert list(rule(ast.parse(source), name))
+
+
+def test_looking_after_payment_is_no_planted_case():
+    source = (
+        "class C(Door):\n"
+        "    def measure(self, event):\n"
+        "        return self._pay_then(event, lambda: self._exact())\n"
+        "    def _exact(self):\n"
+        "        return self._table.count(())\n"
+    )
+
+    assert list(looks_before_paying(ast.parse(source), "curator/curator.py")) == []
