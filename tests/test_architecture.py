@@ -5,6 +5,7 @@ Every rule is a function from source code to what breaks it, and a planted case 
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,7 @@ def name_of(path: Path, root: Path = SOURCE) -> str:
     return path.relative_to(root).as_posix()
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -176,6 +178,7 @@ def draws(tree: ast.Module, name: str) -> Iterator[str]:
                 yield f"line {node.lineno}: raw random words are drawn"
 
 
+@cache
 def doors_own_names(root: Path = SOURCE) -> set[str]:
     """What the doors keep to themselves: every underscored attribute or method of their classes."""
     found = {"_values", "_engine"}
