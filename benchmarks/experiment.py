@@ -30,6 +30,7 @@ from sidelight.testing import SeededNoise
 
 BENCHMARKS = Path(__file__).resolve().parent
 RESULTS = BENCHMARKS / "results"
+FIGURES = BENCHMARKS.parent / "docs" / "images"
 
 
 def data_folder() -> Path:

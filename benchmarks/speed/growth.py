@@ -31,7 +31,7 @@ import numpy as np
 from jam_grid import DELTA
 from pairs import load
 
-from experiment import RESULTS, curator_of
+from experiment import FIGURES, RESULTS, curator_of
 from plot import line_plot
 from resumable import read, run_cells
 from sidelight.data.domain import Domain
@@ -183,12 +183,12 @@ def plots() -> None:
     )
     for name, found, label, log_x in drawn:
         if found:
-            where, title = RESULTS / f"growth_{name}.svg", f"Seconds of a run on ADULT, ε = 1: {label}"
+            where, title = FIGURES / f"growth_{name}.svg", f"Seconds of a run on ADULT, ε = 1: {label}"
             line_plot(where, found, title, label, "processor seconds", log_x)
     memory = series("limit_mb", "peak_mb", records=0, attributes=15)
     if memory:
         bound = [(limit, 4 * limit, 0.0) for limit in (5.0, 20.0, 80.0)]
-        where = RESULTS / "growth_memory.svg"
+        where = FIGURES / "growth_memory.svg"
         title = "Peak memory of a run above data and libraries"
         line_plot(where, memory | {"4 × limit": bound}, title, "limit in MB", "MB", log_x=True, log_y=True)
 

@@ -4,6 +4,7 @@
     python benchmarks/utility/grid_summary.py --others    pairs that are not JAM's
     python benchmarks/utility/grid_summary.py --seeds 2   APERTURE's by this seed alone
     python benchmarks/utility/grid_summary.py --alone     APERTURE without public data, beside AIM
+    python benchmarks/utility/grid_summary.py --brief     one line a pair: APERTURE's error and the ratio
 
 Prints one line for each private/public pair and ε: mean errors over seeds, and the ratio of APERTURE's to
 the best rival's. Rivals are AIM and JAM under APERTURE's size limit (and at 80 MB, where that was run),
@@ -22,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from jam_grid import EPSILONS
 from pairs import JAM, OTHERS, private_name
 
-from experiment import RESULTS, mean_and_error
+from experiment import FIGURES, RESULTS, mean_and_error
 from plot import line_plot
 from resumable import read
 
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--others", action="store_true", help="the pairs that are not JAM's")
     parser.add_argument("--seeds", nargs="+", help="count these of APERTURE's seeds alone")
     parser.add_argument("--alone", action="store_true", help="without public data, beside AIM")
+    parser.add_argument("--brief", action="store_true", help="one line a pair")
     asked = parser.parse_args()
     others = asked.others
     grid = read(RESULTS / "jam_grid.csv")
@@ -65,9 +67,12 @@ def main() -> None:
                 line |= {"best rival": best, "ratio": f"{ratios[-1]:.2f}"}
                 line["above the bar"] = _verdict(aperture, rivals[best])
             lines.append(line)
-        if not others and not asked.seeds:
+        if not others and not asked.seeds and not asked.brief:
             _draw(data, found)
-    _print(lines)
+    if asked.brief:
+        _print_brief(lines)
+    else:
+        _print(lines)
     if ratios:
         _sum_up(ratios)
 
@@ -144,7 +149,7 @@ def _draw(data: str, found: Mapping[float, Mapping[str, Found | None]]) -> None:
         for name in names
     }
     line_plot(
-        RESULTS / f"grid_{data}.svg",
+        FIGURES / f"grid_{data}.svg",
         {name: points for name, points in series.items() if points},
         f"{data}: all 3-way marginals, {LIMIT:g} MB models",
         "ε (δ = 1e-9)",
@@ -152,6 +157,22 @@ def _draw(data: str, found: Mapping[float, Mapping[str, Found | None]]) -> None:
         log_x=True,
         log_y=True,
     )
+
+
+def _print_brief(lines: list[dict[str, str]]) -> None:
+    epsilons = sorted({line["ε"] for line in lines}, key=float)
+    print("| data | " + " | ".join(f"ε = {epsilon}" for epsilon in epsilons) + " |")
+    print("|---|" + "---|" * len(epsilons))
+    for data in dict.fromkeys(line["data"] for line in lines):
+        cells = {line["ε"]: line for line in lines if line["data"] == data}
+        shown = [_brief(cells.get(epsilon)) for epsilon in epsilons]
+        print(f"| {data} | " + " | ".join(shown) + " |")
+
+
+def _brief(line: dict[str, str] | None) -> str:
+    if line is None or "ratio" not in line:
+        return ""
+    return f"{float(line['APERTURE'].split()[0]):.3f} ({line['ratio']})"
 
 
 def _print(lines: list[dict[str, str]]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from experiment import RESULTS
+from experiment import FIGURES, RESULTS
 from plot import line_plot
 
 _THRESHOLDS = ("0.01", "0.25", "1.76", "10")
@@ -30,7 +30,7 @@ def means() -> None:
                     series.setdefault("Sample, t optimised", []).append(point)
                 if name.removeprefix("Sample, t = ") in ("mixed", "mixed, merged", *_THRESHOLDS):
                     series.setdefault(name, []).append(point)
-        path = RESULTS / f"mixed_mean_{form}.svg"
+        path = FIGURES / f"mixed_mean_{form}.svg"
         line_plot(path, series, f"Mean, {form} form", "n", "variance", log_x=True, log_y=True)
         print(path.name)
 
@@ -44,7 +44,7 @@ def medians() -> None:
             name: [(r["share"], r[name], r[f"{name}, stderr"]) for r in chosen]
             for name in ("PE", "mean weights", "rank weights")
         }
-        path = RESULTS / f"mixed_quantile_{number}.svg"
+        path = FIGURES / f"mixed_quantile_{number}.svg"
         title = f"RMSE of the median, ε = {high:g} and {low:g}"
         line_plot(path, series, title, "share of people with the smaller ε", "RMSE")
         print(path.name)

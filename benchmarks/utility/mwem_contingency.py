@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from experiment import RESULTS, coded_table, columns, curator_of, described, summarise, write_rows
+from experiment import FIGURES, RESULTS, coded_table, columns, curator_of, described, summarise, write_rows
 from plot import line_plot
 from sidelight.data.table import Table
 from sidelight.evaluation.marginals import relative_entropy
@@ -180,7 +180,7 @@ def draw(rows: list[dict]) -> None:
             if (t, k) == (table, degree):
                 series.setdefault(mechanism, []).append((epsilon, mean, error))
                 print(f"{t} {k}-way {mechanism:32s} ε={epsilon:<5} RE {mean:.4f} ± {error:.4f}")
-        path = RESULTS / f"mwem_contingency_{table}_{degree}way.svg"
+        path = FIGURES / f"mwem_contingency_{table}_{degree}way.svg"
         title = f"{table}, all {degree}-way marginals"
         line_plot(path, series, title, "ε (pure)", "relative entropy", log_x=True, log_y=True)
 

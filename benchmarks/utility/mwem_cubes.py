@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from experiment import RESULTS, coded_table, columns, curator_of, described, summarise, write_rows
+from experiment import FIGURES, coded_table, columns, curator_of, described, summarise, write_rows
 from plot import line_plot
 from sidelight.data.table import Table
 from sidelight.mechanisms.mwem import MWEM
@@ -126,7 +126,7 @@ def draw(rows: list[dict]) -> None:
             print(f"{value:4s} {name:28s} ε={epsilon:<5} {mean:.4g} ± {error:.2g}")
             series.setdefault(name, []).append((epsilon, mean, error))
         title = f"ADULT, 256 cuboids: {value} of the average error per cuboid"
-        path = RESULTS / f"mwem_cubes_{value}.svg"
+        path = FIGURES / f"mwem_cubes_{value}.svg"
         line_plot(path, series, title, "ε (pure)", "records per cell", log_x=True, log_y=True)
 
 

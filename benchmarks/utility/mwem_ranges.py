@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from experiment import RESULTS, coded_table, columns, curator_of, described, summarise, write_rows
+from experiment import FIGURES, coded_table, columns, curator_of, described, summarise, write_rows
 from plot import line_plot
 from sidelight.data.table import Table
 from sidelight.evaluation.marginals import Errors
@@ -100,7 +100,7 @@ def draw(rows: list[dict]) -> None:
             else:
                 series.setdefault(mechanism, []).append((epsilon, mean, error))
         series["SVD bound"] = [(x, y, 0.0) for x, y in bound]
-        path = RESULTS / f"mwem_ranges_{name}.svg"
+        path = FIGURES / f"mwem_ranges_{name}.svg"
         title = f"{name}: {RANGES} random ranges"
         line_plot(path, series, title, "ε", "squared error per query (counts²)", log_x=True, log_y=True)
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from experiment import RESULTS
+from experiment import FIGURES, RESULTS
 from plot import line_plot
 from resumable import read, run_cells, summary
 from sidelight.mechanisms.mwem_pub import MWEMPub
@@ -59,7 +59,7 @@ def states() -> None:
         state: summary(lines, "epsilon", "max_error", public=state, method="pmw-pub") for state in STATES
     }
     line_plot(
-        RESULTS / "pmw_pub_states.svg", series, "PMW-Pub, private PA 2018, 165 three-way marginals",
+        FIGURES / "pmw_pub_states.svg", series, "PMW-Pub, private PA 2018, 165 three-way marginals",
         "ε (δ = 1/n²)", "largest error", log_x=True, band=_band("PA from OH", "best mixture of OH"),
     )  # fmt: skip
     ohio = {
@@ -69,7 +69,7 @@ def states() -> None:
     alone = summary(lines, "epsilon", "max_error", public="OH", method="public alone")[0][1]
     ohio["OH as it is (ε = 0)"] = [(epsilon, alone, 0.0) for epsilon in EPSILONS]
     line_plot(
-        RESULTS / "pmw_pub_ohio.svg", ohio, "Private PA 2018, public OH 2018",
+        FIGURES / "pmw_pub_ohio.svg", ohio, "Private PA 2018, public OH 2018",
         "ε (δ = 1/n²)", "largest error", log_x=True, log_y=True,
         band=_band("PA from OH", "best mixture of OH"),
     )  # fmt: skip
@@ -104,7 +104,7 @@ def years() -> None:
     alone = summary(lines, "epsilon", "max_error", share=1.0)[0][1]
     series["2015 as it is (ε = 0)"] = [(epsilon, alone, 0.0) for epsilon in EPSILONS]
     line_plot(
-        RESULTS / "pmw_pub_years.svg", series, "PMW-Pub, private MA 2018, 680 three-way marginals",
+        FIGURES / "pmw_pub_years.svg", series, "PMW-Pub, private MA 2018, 680 three-way marginals",
         "ε (δ = 1/n²)", "largest error", log_x=True, log_y=True,
         band=_band("MA 2018 from 2015", "best mixture of 2015"),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from experiment import RESULTS
+from experiment import FIGURES, RESULTS
 from plot import line_plot
 from resumable import run_cells, summary
 from sidelight.data.table import Table
@@ -66,7 +66,7 @@ def main() -> None:
     series["public alone"] = summary(lines, "bias", "max_error", epsilon=0.0)
     mixtures = summary(lines, "bias", "mixture_low", epsilon=0.0)
     line_plot(
-        RESULTS / "pmw_pub_adult.svg",
+        FIGURES / "pmw_pub_adult.svg",
         series,
         "PMW-Pub, ADULT, 1,500 public records of biased sex",
         "public share of women less the private one",
