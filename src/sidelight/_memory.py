@@ -1,22 +1,14 @@
-"""Working in little memory: long arrays block by block, and freed memory given back to the system.
+"""Memory: long arrays block by block, and a refusal of what this machine could never hold."""
 
-The C library keeps what was freed for later. After a stage that took much, in pieces of many sizes, that is
-scattered: the next stage finds little of it whole, and the process grows by what it already has.
-"""
-
-import ctypes
 import os
 import resource
-import sys
 from collections.abc import Iterator
-from functools import cache
-from typing import Any
 
 from sidelight.errors import TooLargeError
 
 
 def blocks(size: int, at_once: int) -> Iterator[slice]:
-    """All places of an array, so many at a time, so that what is computed for each stays small.
+    """All places of an array, so many at a time, so that what is computed for each block stays small.
 
     >>> list(blocks(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
@@ -33,15 +25,3 @@ def check_room(size: int, what: str) -> None:
         raise TooLargeError(
             f"{what} would take about {size / 2**30:.3g} GiB of memory; there are {room / 2**30:.3g} GiB."
         )
-
-
-def give_back() -> None:
-    """Return the pages that nothing is on any more, where the C library can (glibc); else do nothing."""
-    trim = _trim()
-    if trim is not None:
-        trim(0)
-
-
-@cache
-def _trim() -> Any:
-    return getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None

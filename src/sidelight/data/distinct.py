@@ -34,7 +34,6 @@ def distinct_records(
     else:
         order = _order(words, records)
         words = [word[order] for word in words]
-        del order
     starts = _starts(words, records)
     return _unpacked(shape, parts, words, starts), np.diff(np.append(starts, records)).astype(np.int64)
 
@@ -53,7 +52,6 @@ def distinct_weights(
     words = [word[order] for word in words]
     starts = _starts(words, len(weights))
     together = np.add.reduceat(weights[order], starts) if starts.size else np.zeros(0)
-    del order
     return _unpacked(shape, parts, words, starts), together
 
 

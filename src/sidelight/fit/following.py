@@ -43,7 +43,6 @@ def following(
     shapes = {attrs: domain.project(attrs).shape for attrs in answers}
     new = {attrs: np.zeros(shape) for attrs, shape in shapes.items() if attrs not in start.potentials}
     kept = {**start.potentials, **new}
-    start.forget()  # its potentials are all that counts here
     tilts = {attrs: kept[attrs] - prior.get(attrs, 0.0) for attrs in answers}
     tree = JunctionTree.of(domain, list(kept))
     walk = Walk(tree, [*kept.items(), *forbidding(masks(domain))], list(answers))

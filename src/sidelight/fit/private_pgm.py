@@ -119,9 +119,6 @@ class MirrorDescent:
         squares = LeastSquares(domain, measurements, total=n, precisions=precisions, library=library)
         begun = _in_inner_order(domain, start)
         base = begun if prior is None else _in_inner_order(domain, prior)
-        for known in (start, prior):
-            if isinstance(known, GraphicalModel):
-                known.forget()  # its potentials are all that counts here, and two models' tables too many
         for attrs, mask in impossible:
             check_table(domain, attrs, np.shape(mask), "constraint")
 

@@ -6,9 +6,9 @@ independent of the rest; combinations declared impossible have no mass.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,8 @@ Impossible = Mask
 
 _BYTES_PER_CELL = 16
 """What summing a tree takes, at the least."""
-_NOTHING, _NOTHING_BRIEFLY = 1e-100, 1e-12
-"""A share below this counts as 0: in 64 bits, and in 32."""
+_NOTHING = 1e-100
+"""A share below this counts as 0."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,6 @@ class GraphicalModel:
     fit: Fit | None = None
     arrays: str = "numpy"
     """The array library that sums the tree; see ``sidelight.trees.arrays``."""
-    is_brief: bool = False
-    """Whether tables of whole cliques are kept in 32 bits: marginals then have six digits."""
 
     def __post_init__(self) -> None:
         _check.positive(total=self.total)
@@ -96,33 +94,10 @@ class GraphicalModel:
         """The junction tree of the potentials and the constraints."""
         return JunctionTree.of(self.domain, [*self.potentials, *(attrs for attrs, _ in self.impossible)])
 
-    @cached_property
-    def _calibrated(self) -> tuple[tuple[NDArray[np.floating], ...], float]:
-        library = arrays(self.arrays)
-        fixed = [*self.potentials.items(), *forbidding(self.forbidden)]
-        calibrator = Calibrator(self.tree, (), library=library, fixed=fixed)
-        log_partition = calibrator.run(())
-        beliefs = list[NDArray[np.floating]]()
-        for table in calibrator.beliefs(brief=self.is_brief):
-            bits: type[np.floating] = np.float32 if self.is_brief else np.float64
-            belief: NDArray[np.floating] = library.numpy(table).astype(bits, copy=False)
-            # Products of such numbers leave the normal range, where processors are many times slower.
-            belief[belief < (_NOTHING_BRIEFLY if self.is_brief else _NOTHING)] = 0.0
-            beliefs.append(belief)
-        return tuple(beliefs), log_partition
-
-    def brief(self) -> "GraphicalModel":
-        """The same in half the memory, to six digits: for draws, and where noise hides more than that."""
-        return replace(self, is_brief=True)
-
     @property
     def log_partition(self) -> float:
         """Ln Z, the logarithm of the sum of exp(Σ θ) over all possible cells."""
-        return self._calibrated[1]
-
-    @cached_property
-    def _answers(self) -> Answers:
-        return Answers(self.tree, self._calibrated[0])
+        return calibrated(self).log_partition
 
     def count(self, attrs: Attrs) -> Array:
         """The marginal on these attributes, axes in the order asked, summing to the total."""
@@ -140,18 +115,13 @@ class GraphicalModel:
             self.domain.require(attrs)
             if len(set(attrs)) < len(attrs):
                 raise WorkloadError(f"a marginal names an attribute twice: {', '.join(attrs)}.")
-        return marginals_of(self._answers, asked, total=self.total)
-
-    def forget(self) -> None:
-        """Free the tables of whole cliques; they are summed anew when something is asked again."""
-        for name in ("_calibrated", "_answers"):
-            self.__dict__.pop(name, None)
+        return marginals_of(Answers(self.tree, calibrated(self).cliques), asked, total=self.total)
 
     def sample(self, records: int, *, seed: int) -> Table:
         """Synthetic records, drawn clique by clique with little more than rounding error."""
         _check.natural(records=records)
-        codes = codes_along_tree(self.tree, self._answers.marginal, records, np.random.default_rng(seed))
-        self._answers.forget()
+        marginal = Answers(self.tree, calibrated(self).cliques).marginal
+        codes = codes_along_tree(self.tree, marginal, records, np.random.default_rng(seed))
         return Table.of_codes(self.domain, codes)
 
     def state(self) -> ModelState:
@@ -195,6 +165,30 @@ class GraphicalModel:
 
 def _fit(meta: Mapping[str, Any]) -> Fit:
     return Fit(float(meta["objective"]), int(meta["steps"]), bool(meta["converged"]))
+
+
+class Calibrated(NamedTuple):
+    """P on each clique of a model's tree, and ln Z."""
+
+    cliques: tuple[Array, ...]
+    log_partition: float
+
+
+@lru_cache(maxsize=1)
+def calibrated(model: GraphicalModel) -> Calibrated:
+    """The tables of whole cliques. They are kept for the model that was asked last, and for no other.
+
+    A run has half a dozen models, each as large as its limit allows, and asks one of them at a time.
+    """
+    library = arrays(model.arrays)
+    fixed = [*model.potentials.items(), *forbidding(model.forbidden)]
+    calibrator = Calibrator(model.tree, (), library=library, fixed=fixed)
+    log_partition = calibrator.run(())
+    cliques = [library.numpy(table) for table in calibrator.beliefs()]
+    for table in cliques:
+        # Products of such numbers leave the normal range, where processors are many times slower.
+        table[table < _NOTHING] = 0.0
+    return Calibrated(tuple(cliques), log_partition)
 
 
 def forbidding(impossible: Iterable[Impossible]) -> list[tuple[Attrs, Array]]:

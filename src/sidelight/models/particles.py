@@ -11,12 +11,12 @@ PRIVACY: a function of a released model; post-processing.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight._memory import give_back
 from sidelight.data.domain import Attrs, Domain
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
@@ -54,7 +54,6 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequ
     elif isinstance(model, Blend):
         rest = max(1, room - len(model.records.records))
         drawn = drawn_from(model.model, room=rest, seed=seed, like=like)
-        give_back()
         return Support.mixed([(drawn, 1 - model.share), (model.records, model.share)], total=total)
     else:
         drawn = drawn_from(model, room=room, seed=seed, like=like)
@@ -64,27 +63,18 @@ def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequ
 
 def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
     """Distinct records drawn from a tree, with its total; raked to it on the marginals ``like``."""
-    brief = tree.brief()
-    tree.forget()
-    found = _draws(brief, room, seed=seed)
+    found = _draws(tree, room, seed=seed)
     for before in range(1, _DRAWS):
         if 2 * len(found.records) > room:
             break
-        again = _draws(brief, room, seed=seed + before)
+        again = _draws(tree, room, seed=seed + before)
         found = Support.mixed([(found, before), (again, 1.0)], total=tree.total).distinct
-        del again
-    give_back()
-    _rake(found, brief, like)
-    return found
+    return _raked(found, tree, like)
 
 
 def _draws(tree: GraphicalModel, number: int, *, seed: int) -> Support:
     """Distinct records drawn from a tree."""
-    give_back()
-    drawn = tree.sample(number, seed=seed)
-    tree.forget()  # quickly summed anew, and not worth its memory beside all that is drawn
-    give_back()
-    return Support.of_table(drawn, total=tree.total)
+    return Support.of_table(tree.sample(number, seed=seed), total=tree.total)
 
 
 def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> GraphicalModel | Blend:
@@ -97,7 +87,6 @@ def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> Graphical
     records, most = model.records, max(1, round(room * model.share))
     if len(records.records) <= most:
         return model
-    model.model.forget()  # its tables are summed anew when there is room for them again
     counts = round_to(records.weights, most, np.random.default_rng(seed))
     kept = counts > 0
     weights = counts[kept].astype(np.float64) * (records.total / most)
@@ -106,14 +95,14 @@ def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> Graphical
     )
 
 
-def _rake(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> None:
-    """Change weights, in their place, until marginals are, one after another, what a model says of them."""
-    weights = drawn.weights
+def _raked(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> Support:
+    """The draws with weights that bring one marginal after another to what a model says of it."""
+    weights = drawn.weights.copy()
     for _ in range(_SWEEPS):
         for place, wanted in model.count_each(like):
             cells = drawn.cells(like[place])
             found = tally(cells, weights, wanted.size)
             ratio = np.divide(wanted.reshape(-1), found, out=np.ones(found.size), where=found > 0)
             tilt(weights, cells, np.clip(ratio, 1 / _MOST_RATIO, _MOST_RATIO))
-            del cells
     weights *= drawn.total / weights.sum()
+    return replace(drawn, weights=weights)

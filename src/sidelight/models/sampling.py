@@ -78,7 +78,6 @@ def _spread_groups(table: NDArray[np.floating], group: Codes, rng: np.random.Gen
         rows = table if len(here) == groups else table[here]
         parts.append(_spread(rows, sizes[here, None], offsets[k : k + some]))
     drawn = np.concatenate(parts)
-    del table, rows, parts  # what comes next takes its own room
 
     # Records in random order, then gathered by group: sorting small integers is quick.
     shuffled = np.arange(len(group), dtype=np.int32 if len(group) < 2**31 else np.int64)

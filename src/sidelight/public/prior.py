@@ -114,7 +114,6 @@ class PublicModel:
             alpha = smoothing(halves, chosen)
             most = max(LEAST_GRAIN, room_for(domain, self.max_model_mb))
             stray, records, classes = against_each_other(halves, list(held), chosen, alpha, most=most)
-            del halves, first, second  # they are a copy of the public table, and other halves are another
             beside = grain(public, records=records, classes=classes, most=most, seed=self.seed)
             others = tuple(
                 most_likely(domain, smoothed(public, other, alpha=alpha))
@@ -140,9 +139,7 @@ class PublicModel:
         for place in range(_OTHERS if public.holds(public.domain.attrs) else 0):
             pair = public.halves(seed=self.seed + place + 1)
             if pair is not None:
-                found = self._structure([pair, pair[::-1]], weights, most=self.max_marginals // 2)
-                del pair
-                yield found
+                yield self._structure([pair, pair[::-1]], weights, most=self.max_marginals // 2)
 
 
 def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
@@ -177,5 +174,4 @@ def pruned(
     if len(kept) == len(sets):
         return tree
     targets = dict(zip(kept, tree.count_many(kept), strict=True))
-    tree.forget()
     return most_likely(domain, targets, start={attrs: tree.potentials[attrs] for attrs in kept})

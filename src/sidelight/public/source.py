@@ -213,14 +213,6 @@ class KeptShares(Mapping[Attrs, Array]):
         mixed /= sum(weight for weight, _ in held)
         return mixed
 
-    def keep(self, wanted: Iterable[Attrs]) -> None:
-        """Drop all others, which nobody will ask for any more."""
-        left = set(wanted)
-        self._wanted = [attrs for attrs in self._wanted if attrs in left]
-        for _, counted in self._held:
-            for attrs in [attrs for attrs in counted if attrs not in left]:
-                del counted[attrs]
-
     def __iter__(self) -> Iterator[Attrs]:
         return iter(self._wanted)
 
@@ -267,9 +259,7 @@ def _halves(source: PublicSource, rng: np.random.Generator) -> tuple[PublicSourc
     rng.shuffle(shuffled)
     is_first = np.zeros(len(records), dtype=bool)
     is_first[shuffled[::2]] = True
-    del shuffled
     first, second = (records[part] for part in (is_first, ~is_first))
-    del records, is_first
     one, other = (
         Table.of_codes(source.domain, [column[part] for column in codes.T]) for part in (first, second)
     )

@@ -52,8 +52,6 @@ def structure(
         oracle = SizeOracle(domain, chosen)
         held = [set(attrs) for attrs in chosen if len(attrs) > 1]
         hopeful = [c for c in gains if gains[c] > 0 and not any(other.issuperset(c) for other in held)]
-        for kept in shares.values():
-            kept.keep(hopeful)  # what once had nothing to gain is not looked at again
         sizes = dict(zip(hopeful, oracle.cells_with_each(hopeful), strict=True))
         allowed = sorted((a for a in hopeful if sizes[a] <= most_cells), key=lambda a: -gains[a])
         look = allowed if math.inf in gains.values() else allowed[:_LOOK_AT]
@@ -64,7 +62,6 @@ def structure(
             # Each model is judged by records that it has not seen, one marginal at a time.
             for place, answer in model.count_each(look):
                 errors[place] += np.abs(answer - other[look[place]]).sum()
-            model.forget()
         for attrs, error in zip(look, errors.tolist(), strict=True):
             gains[attrs] = weights[attrs] * (error / len(pairs) - noise[attrs])
         ranked = sorted(look, key=lambda a: -gains[a])

@@ -64,10 +64,7 @@ class Profile:
         >>> Profile.of(np.array([4.0, 9.0, 4.0])).cells.tolist()
         [2.0, 1.0]
         """
-        octave = np.log2(variance)
-        octave *= _BINS_PER_OCTAVE
-        place = np.floor(octave, out=octave).astype(np.int64)
-        del octave  # a marginal may be as large as a model
+        place = np.floor(np.log2(variance) * _BINS_PER_OCTAVE).astype(np.int64)
         place -= place.min()
         cells = np.bincount(place).astype(np.float64)
         roots = np.bincount(place, np.sqrt(variance))

@@ -27,9 +27,7 @@ class Arrays(Protocol):
     def name(self) -> str: ...
     def array(self, values: ArrayLike) -> Any: ...
     def numpy(self, values: Any) -> NDArray[Any]: ...
-    def empty(self, shape: Sequence[int], *, brief: bool = False) -> Any:
-        """Room for so many numbers, of 64 bits each, or of 32 where they are to be brief."""
-
+    def empty(self, shape: Sequence[int]) -> Any: ...
     def full(self, shape: Sequence[int], value: float) -> Any: ...
     def exp(self, values: Any, out: Any = None) -> Any: ...
     def log(self, values: Any) -> Any:
@@ -72,8 +70,8 @@ class NumpyArrays:
     def numpy(self, values: Any) -> NDArray[Any]:
         return np.asarray(values)
 
-    def empty(self, shape: Sequence[int], *, brief: bool = False) -> Any:
-        return np.empty(shape, dtype=np.float32 if brief else np.float64)
+    def empty(self, shape: Sequence[int]) -> Any:
+        return np.empty(shape)
 
     def full(self, shape: Sequence[int], value: float) -> Any:
         return np.full(shape, value)
@@ -143,9 +141,8 @@ class TorchArrays:
     def numpy(self, values: Any) -> NDArray[Any]:
         return np.asarray(values.detach().cpu().numpy())
 
-    def empty(self, shape: Sequence[int], *, brief: bool = False) -> Any:
-        bits = self._torch.float32 if brief else self._torch.float64
-        return self._torch.empty(tuple(shape), dtype=bits, device=self._device)
+    def empty(self, shape: Sequence[int]) -> Any:
+        return self._torch.empty(tuple(shape), dtype=self._torch.float64, device=self._device)
 
     def full(self, shape: Sequence[int], value: float) -> Any:
         return self._torch.full(tuple(shape), value, dtype=self._torch.float64, device=self._device)

@@ -54,10 +54,9 @@ class Contraction:
             first, second = min(combinations(left, 2), key=lambda pair: self._price(pair, left, kept))
             others = (left[i] for i in left if i not in (first, second))
             needed = kept.union(*others)
-            pair, attrs = self._pair(first, second, left[first], left[second], needed)
             self.cost += self._price((first, second), left, kept)[0]
+            pair, attrs = self._pair(first, second, left.pop(first), left.pop(second), needed)
             self._pairs.append(pair)
-            del left[first], left[second]
             left[len(tables) + len(self._pairs) - 1] = attrs
         ((self._last, attrs),) = left.items()
         self._rest = self._onto(attrs, kept)

@@ -30,8 +30,7 @@ from sidelight.trees.nesting import inner_order
 from sidelight.trees.routes import Branch, Routes
 
 Array = NDArray[np.float64]
-Table = NDArray[np.floating]
-"""In as many bits as the beliefs have."""
+Table = NDArray[np.float64]
 
 
 class Named(NamedTuple):
@@ -57,11 +56,14 @@ _MOST_MESSAGE = 0.5
 
 
 class Answers:
-    """Answers any marginal of p, and remembers what later questions can use again."""
+    """Answers any marginal of p, and remembers what later questions can use again.
+
+    One is made for each pass over a workload: the same questions then have the same answers, to the last
+    bit, whatever was asked before.
+    """
 
     def __init__(self, tree: JunctionTree, beliefs: Sequence[Table]) -> None:
         self._place = {attr: place for place, attr in enumerate(tree.domain.attrs)}
-        self._sizes = tree.domain.shape
         self.routes = Routes.of(tree)
         self._beliefs = [
             Named(tuple(self._place[attr] for attr in inner_order(tree.domain, clique)), belief)
@@ -87,13 +89,6 @@ class Answers:
         wanted = self.routes.mask(attrs)
         axes, values = self._gather(self.routes.centre(wanted), wanted)
         return np.transpose(values, [axes.index(self._place[attr]) for attr in attrs])
-
-    def forget(self) -> None:
-        """Drop what was kept for later questions; the beliefs stay."""
-        self._kept.clear()
-        self._kept_cells = 0
-        for sums in self._summed:
-            sums.clear()
 
     def _sum(self, clique: int, wanted: int) -> Named:
         """The clique's own marginal, from the smallest sum that still holds it."""
@@ -176,7 +171,7 @@ class Answers:
             old, dropped = self._kept.popitem(last=False)
             self._kept_cells -= dropped.values.size
             if len(old) == 2:
-                del self._summed[old[0]][old[1]]
+                self._summed[old[0]].pop(old[1])
         self._kept[key] = table
         self._kept_cells += table.values.size
         return table
@@ -194,7 +189,7 @@ def sum_out(table: Named, wanted: int) -> Named:
         if last < len(axes):
             head = values.shape[:last]
             tail = math.prod(values.shape[last:])
-            values = (values.reshape(-1, tail) @ np.ones(tail, dtype=values.dtype)).reshape(head)
+            values = (values.reshape(-1, tail) @ np.ones(tail)).reshape(head)
         dropped = tuple(place for place in range(last) if not keep[place])
         if dropped:
             values = np.add.reduce(values, axis=dropped)
@@ -227,7 +222,7 @@ def _joined(parts: Iterable[Named], along: int, number: int, *, is_kept: bool) -
         axes, part = piece
         if is_kept:
             if whole is None:
-                whole = np.empty((number, *part.shape), dtype=part.dtype)
+                whole = np.empty((number, *part.shape))
             whole[value] = part
         elif whole is None:
             whole = part
@@ -316,8 +311,7 @@ def _spread(values: Table, axes: tuple[int, ...], over: tuple[int, ...]) -> Tabl
 def marginals_of(answers: Answers, wanted: Sequence[Attrs], *, total: float) -> Iterator[tuple[int, Array]]:
     """A whole workload in one pass, clique by clique: the place of each marginal, and its counts.
 
-    They are given one at a time, for a workload can be larger than the model. What was kept on the
-    way is dropped at the end.
+    They are given one at a time, for a workload can be larger than the model.
     """
     if answers.alone is not None:
         for index, attrs in enumerate(wanted):
@@ -326,8 +320,5 @@ def marginals_of(answers: Answers, wanted: Sequence[Attrs], *, total: float) -> 
                 product = np.multiply.outer(product, answers.alone[attr])
             yield index, product
         return
-    try:
-        for index in sorted(range(len(wanted)), key=lambda i: answers.routes.place(wanted[i])):
-            yield index, np.multiply(total, answers.marginal(wanted[index]), dtype=np.float64)
-    finally:
-        answers.forget()
+    for index in sorted(range(len(wanted)), key=lambda i: answers.routes.place(wanted[i])):
+        yield index, total * answers.marginal(wanted[index])

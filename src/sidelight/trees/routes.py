@@ -65,7 +65,7 @@ class Routes:
         self._places: dict[Attrs, tuple[Any, ...]] = {}
 
     @staticmethod
-    @lru_cache(maxsize=2)
+    @lru_cache(maxsize=8)
     def of(tree: JunctionTree) -> "Routes":
         """The plans for this tree, with all that were made for models of the same tree."""
         return Routes(tree)

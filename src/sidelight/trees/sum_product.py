@@ -82,14 +82,11 @@ class Calibrator:
         self._together: set[int] = set()
         """Cliques whose free tables conflict: they are added in logarithms, on the whole clique."""
 
-    def beliefs(self, *, brief: bool = False) -> Iterator[Any]:
-        """P on each clique, after ``run``, axes in ``inner_order``; each is given away, and not kept here.
-
-        ``brief`` asks for 32 bits: a product that is only written down now then never has more.
-        """
+    def beliefs(self) -> Iterator[Any]:
+        """P on each clique, after ``run``, axes in ``inner_order``; each is given away, and not kept here."""
         for clique, factors in enumerate(self._factors):
             if factors:
-                self._beliefs[clique] = self._library.empty(self._shape(clique), brief=brief)
+                self._beliefs[clique] = self._library.empty(self._shape(clique))
                 self._write_down(clique, factors)
                 self._factors[clique] = []
             belief, self._beliefs[clique] = self._beliefs[clique], None
@@ -364,11 +361,7 @@ class Calibrator:
                 "the declared constraints exclude every record: no cell keeps any mass. "
                 "Check the impossible combinations against each other, and drop one that is wrong."
             )
-        shifted = root - peak
-        log_partition = peak + math.log(
-            library.total(library.exp(shifted, shifted if shifted.ndim else None))
-        )
-        del shifted
+        log_partition = peak + math.log(library.total(library.exp(root - peak)))
         library.add(root, -log_partition, root)
         for clique in tree.order[1:]:
             below, above = self._edge(clique)

@@ -136,40 +136,6 @@ def test_an_unknown_array_library_is_refused():
         arrays("fortran")
 
 
-def chain(sizes, *, scale):
-    """A chain of pairs, in which some values hardly ever occur."""
-    domain = Domain.of({f"a{k}": size for k, size in enumerate(sizes)})
-    rng = np.random.default_rng(0)
-    pairs = list(zip(domain.attrs, domain.attrs[1:], strict=False))
-    return GraphicalModel(
-        domain, 1000.0, {pair: rng.normal(0, scale, domain.project(pair).shape) for pair in pairs}
-    )
-
-
-@pytest.mark.parametrize("scale", [1.0, 40.0])
-def test_a_brief_model_answers_to_six_digits_from_tables_of_half_the_size(scale):
-    model = chain((9, 8, 7, 6, 5), scale=scale)
-    brief = model.brief()
-
-    wanted = [("a0",), ("a1", "a2"), ("a4", "a0"), ("a0", "a2", "a4"), ("a3", "a1", "a4")]
-    for exact, answer in zip(model.count_many(wanted), brief.count_many(wanted), strict=True):
-        np.testing.assert_allclose(answer, exact, rtol=3e-6, atol=1e-8)
-        assert answer.dtype == np.float64
-    assert brief.log_partition == pytest.approx(model.log_partition, rel=1e-12)
-    tables, halves = model._calibrated[0], brief._calibrated[0]
-    assert [2 * half.nbytes for half in halves] == [table.nbytes for table in tables]
-
-
-def test_draws_of_a_brief_model_are_those_of_the_model():
-    """Up to single records, where a count rounds the other way."""
-    model = chain((9, 8, 7, 6, 5), scale=1.0)
-
-    whole, brief = (one.sample(5000, seed=3) for one in (model, model.brief()))
-
-    for pair in [("a0", "a1"), ("a3", "a4")]:
-        assert np.abs(whole.count(pair) - brief.count(pair)).sum() <= 20
-
-
 def test_independent_attributes_have_the_products_of_their_shares():
     domain = Domain.of({"a": 2, "b": 3, "c": 4})
     rng = np.random.default_rng(0)

@@ -178,9 +178,6 @@ def test_kept_shares_are_the_shares_and_drop_what_is_not_wanted_any_more():
         np.testing.assert_array_equal(kept[attrs], share)
         assert share.flags.c_contiguous
         assert share.sum() == pytest.approx(1.0)
-    kept.keep([("c",)])
-    assert list(kept) == [("c",)]
-    np.testing.assert_array_equal(kept["c",], public.shares([("c",)])[0])
 
 
 def test_noisy_answers_decide_which_of_two_public_tables_to_trust():

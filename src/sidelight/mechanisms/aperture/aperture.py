@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from sidelight import _check
-from sidelight._memory import give_back
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
@@ -45,7 +44,7 @@ from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_std
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
 from sidelight.models.model import Model
-from sidelight.models.particles import particles, room_for, thinned
+from sidelight.models.particles import particles, room_for
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
@@ -167,7 +166,6 @@ class Aperture(Mechanism):
                 domain, [*prior.sets, *beliefs.held], list(weights),
                 limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
             )  # fmt: skip
-            model = model.brief()  # until it is fitted again
             if rounds % 4 == 0:
                 left = Forecast.of(
                     beliefs, model, allowed, scaled,
@@ -204,17 +202,11 @@ class Aperture(Mechanism):
             )  # fmt: skip
             blend = mixture if mixture.share else model
             opened["records_share"] = mixture.share
-            del mixture
-        prior = prior.alone  # what stood beside it is in the blend, or not wanted
         released: GraphicalModel | Blend | Support = blend
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
-            # Everything is dropped as soon as can be: there is room for little beside the particles.
             room = room_for(domain, self.max_model_mb)
-            blend = released = thinned(blend, room=room, seed=self.seed)
             followed = Reweighting(particles(blend, room=room, seed=self.seed, like=whole), n)
-            del blend, released, model
-            give_back()
             found = measured_beyond(
                 curator, followed, beliefs, surprises, scaled,
                 candidates=self._small(domain, weights), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
@@ -222,7 +214,6 @@ class Aperture(Mechanism):
             )  # fmt: skip
             measurements += found
             released = followed.support
-            del followed
             opened |= {"particle_rounds": len(found), "particles": len(released.records)}
         card = _card(beliefs, released, opened) | surprises.card(spreads=beliefs.dispersions())
         return Outcome(released, tuple(measurements), curator.events, facts=card)
@@ -391,7 +382,7 @@ def _card(beliefs: Beliefs, model: ManyCountable, opened: Mapping[str, Any]) -> 
     held = list(beliefs.held)
     spreads = beliefs.spreads()
     moved = dict.fromkeys(held, 0.0)
-    for place, public in prior.model.brief().count_each(held):
+    for place, public in prior.model.count_each(held):
         # One at a time: all of them together may be larger than the model.
         ((_, now),) = model.count_each([held[place]])
         moved[held[place]] = float(np.abs(now / n - public).sum())

@@ -95,7 +95,7 @@ class Beliefs:
             if telling[first] <= _TELLING:
                 break
             self.held[first] = tried[first]
-            del waiting[first]
+            waiting.pop(first)
             model = follow(model)
         self.held |= self._all_tried(waiting, model)
         return model

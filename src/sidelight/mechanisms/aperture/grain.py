@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
-from sidelight._memory import give_back
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.measurement import Measurement
@@ -64,13 +63,11 @@ def chosen_blend(
         mixtures.append([1 - sum(shares), *shares])
         log_odds.append(_FAITH * (of_others + of_grain))
     asked = judged(model.domain, weights, limit_mb=limit_mb)
-    give_back()
     error = LeastError(
-        [model.brief(), *beside], mixtures, weights={c: weights[c] for c in asked}, total=model.total,
+        [model, *beside], mixtures, weights={c: weights[c] for c in asked}, total=model.total,
         log_odds=log_odds,
     )  # fmt: skip
     _, *shares = mixtures[curator.choose([Marginal(c) for c in asked], error, cost)]
-    del error
     taken = [(part, share) for part, share in zip(beside, shares, strict=True) if share]
     if not taken:
         return Blend(model, beside[0], 0.0)

@@ -18,7 +18,6 @@ selection is paid for.
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from sidelight._memory import give_back
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
@@ -82,7 +81,5 @@ def measured_beyond(
             beliefs.add(answer, particles)
         made += answers
         left -= batch
-        give_back()
         particles.settle(beliefs, passes=_PASSES if curator.remaining else _LAST_PASSES)
-        give_back()
     return made

@@ -14,6 +14,7 @@ PRIVACY: functions of public data, of released models and of noisy answers; post
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,22 +37,25 @@ class Reweighting:
     """Records whose weights follow noisy answers."""
 
     def __init__(self, support: Support, total: float) -> None:
-        self._support = support.with_total(total)  # with weights of its own, which move in their place
+        scaled = support.with_total(total)
+        self._weights = scaled.weights.copy()
+        # It sees the weights as they move, and is given to nobody.
+        self._now = replace(scaled, weights=self._weights)
         self._potentials: dict[Attrs, NDArray[np.float32]] = {}
         """Six digits are enough of a logarithm, as long as weights move by what is kept of it."""
 
     @property
     def support(self) -> Support:
-        """The records with their weights, which go on moving with what is followed later."""
-        return self._support
+        """The records with their weights as they now are."""
+        return replace(self._now, weights=self._weights.copy())
 
     def count(self, attrs: Attrs) -> Array:
         """What the reweighted records say now."""
-        return self._support.count(attrs)
+        return self._now.count(attrs)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
         """Many marginals, one at a time, each with its place among those asked for."""
-        return self._support.count_each(wanted)
+        return self._now.count_each(wanted)
 
     def rest(self, beliefs: Beliefs) -> None:
         """Take the weights as they are for the optimum, given all answers so far."""
@@ -70,7 +74,7 @@ class Reweighting:
                 beliefs.add(measurement, self)
                 self._follow(beliefs, [measurement.query.attrs])
         self.settle(beliefs, passes=_PASSES)
-        return self._support
+        return self.support
 
     def _follow(self, beliefs: Beliefs, some: Sequence[Attrs]) -> "Reweighting":
         spreads = beliefs.spreads()
@@ -90,9 +94,9 @@ class Reweighting:
 
         Returns the most that a marginal moved by, as a share of all records.
         """
-        n, weights, furthest = self._support.total, self._support.weights, 0.0
+        n, weights, furthest = self._now.total, self._weights, 0.0
         for attrs, precision in precisions:
-            answer, cells = beliefs.held[attrs].answers.answer, self._support.cells(attrs)
+            answer, cells = beliefs.held[attrs].answers.answer, self._now.cells(attrs)
             before = self._potentials.get(attrs, np.zeros(answer.size)).astype(np.float64)
             share = tally(cells, weights, answer.size) / n
             after = potential(share, before, answer=answer, pull=precision, total=n).astype(np.float32)
@@ -101,7 +105,6 @@ class Reweighting:
             ratio /= share @ ratio  # so that the weights keep their sum
             tilt(weights, cells, ratio)
             self._potentials[attrs] = after
-            del cells  # before the next are found: they are as large as the weights
         weights *= n / weights.sum()
         return furthest
 
