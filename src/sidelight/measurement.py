@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.noise import NoiseSource, discrete_gaussian, discrete_laplace
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Marginal, Query
+from sidelight.queries.query import Countable, Marginal, Query
+from sidelight.queries.query import answer as answer_of
 
 Array = NDArray[np.float64]
 NoiseKind = Literal["gaussian", "laplace"]
@@ -27,6 +28,18 @@ class Measurement:
     query: Query
     answer: Array = field(repr=False)
     stddev: float
+    predicted: Array | None = field(default=None, repr=False)
+    """What a model said that had not seen this answer; None where none was asked."""
+
+    def against(self, model: Countable) -> Self:
+        """The same with what a model predicts: the error of models is learned from how far they were off.
+
+        >>> from sidelight.models.histogram import Histogram
+        >>> made = Measurement(Marginal(("a",)), np.array([30.0, 10.0]), 1.0)
+        >>> made.against(Histogram.uniform(Domain.of({"a": 2}), total=40.0)).predicted
+        array([20., 20.])
+        """
+        return replace(self, predicted=np.asarray(answer_of(self.query, model), dtype=np.float64).reshape(-1))
 
     @property
     def precision(self) -> float:

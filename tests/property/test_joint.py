@@ -47,21 +47,19 @@ def test_no_neighbour_moves_the_score_further_than_its_sensitivity(counts, model
     score = JointError(Fixed(model), {("a",): proxy}, cell_noise=1.5)
     candidates = [JointCandidate(("a",), is_public) for is_public in (False, True)]
 
-    for candidate in map(candidates.__getitem__, score.in_turn(candidates)):
-        most = float(score.sensitivity(unit, candidate))
+    for place, one in score.each(candidates):
+        most = float(score.sensitivity(unit, candidates[place]))
         for other in neighbours(counts, relation):
-            assert abs(score(candidate, other) - score(candidate, counts)) <= most + 1e-9
+            assert abs(one(other) - one(counts)) <= most + 1e-9
 
 
 def test_the_bound_is_attained_under_both_units():
     model, proxy = np.array([9.0, 1.0, 0.0]), np.array([1.0, 9.0, 0.0])
     score = JointError(Fixed(model), {("a",): proxy}, cell_noise=1.5)
     public = JointCandidate(("a",), is_public=True)
-    assert next(score.in_turn([public])) == 0
+    ((_, one),) = score.each([public])
     counts = np.array([5, 5, 0])
 
     for relation, bound in (("replace", 4), ("add-or-remove", 2)):
-        moved = max(
-            abs(score(public, other) - score(public, counts)) for other in neighbours(counts, relation)
-        )
+        moved = max(abs(one(other) - one(counts)) for other in neighbours(counts, relation))
         assert moved == bound == score.sensitivity(Unit(relation), public)

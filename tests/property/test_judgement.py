@@ -50,8 +50,8 @@ def moved(judgement, queries, *tables):
     for codes in tables:
         table = Table.of_codes(DOMAIN, codes)
         scores = np.zeros(judgement.options)
-        for place in judgement.in_turn(queries):
-            scores += judgement(queries[place], table.count(queries[place].attrs).reshape(-1))
+        for place, added in judgement.each(queries):
+            scores += added(table.count(queries[place].attrs).reshape(-1))
         found.append([Fraction(score) for score in scores.tolist()])
     return max(abs(one - other) for one, other in zip(*found, strict=True))
 

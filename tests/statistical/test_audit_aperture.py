@@ -128,9 +128,7 @@ def test_selection_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sensit
         chances = []
         for counts in tables:
             queries = [Marginal(attrs) for attrs in counts]
-            found = {
-                place: score(queries[place], counts[queries[place].attrs]) for place in score.in_turn(queries)
-            }
+            found = {place: one(counts[queries[place].attrs]) for place, one in score.each(queries)}
             scores = np.array([found[place] for place in range(len(queries))])
             sensitivity = float(score.sensitivity(unit, Marginal(("a",)))) * share
             weights = np.exp(epsilon * (scores - scores.max()) / (2 * sensitivity))
@@ -207,8 +205,8 @@ def test_the_chances_of_blends_keep_their_epsilon_on_the_worst_neighbours_and_ha
         chances = []
         for table in tables_of(relation):
             scores = np.zeros(2)
-            for place in judgement.in_turn(ONE_WAYS):
-                scores += judgement(ONE_WAYS[place], table.count(ONE_WAYS[place].attrs))
+            for place, added in judgement.each(ONE_WAYS):
+                scores += added(table.count(ONE_WAYS[place].attrs))
             sensitivity = float(judgement.sensitivity(unit, ONE_WAYS)) * share
             weights = np.exp(epsilon * (scores - scores.max()) / (2 * sensitivity)) * [1000, 1]
             chances.append(weights / weights.sum())

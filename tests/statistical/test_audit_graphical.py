@@ -86,8 +86,8 @@ class SecondChoice(Curator):
         chosen = super().select(candidates, score, cost, method=method)
         paid = next(event for event in self.events if isinstance(event, Exponential))
         scores = np.zeros(len(candidates))
-        for place in score.in_turn(candidates):
-            scores[place] = score(candidates[place], self._exact(candidates[place]))
+        for place, score_of in score.each(candidates):
+            scores[place] = score_of(self._exact(candidates[place]))
         self.gap = abs(scores[candidates.index(chosen)] - scores[exponential(self._noise, scores, paid)])
         return chosen
 
@@ -219,8 +219,7 @@ def test_aims_choice_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sens
     def loss(share):
         chances = []
         for counts in tables:
-            places = score.in_turn(queries)
-            found = {at: score(queries[at], np.array(counts[queries[at].attrs[0]])) for at in places}
+            found = {at: one(np.array(counts[queries[at].attrs[0]])) for at, one in score.each(queries)}
             scores = np.array([found[at] for at in range(len(queries))])
             weights = np.exp(epsilon * (scores - scores.max()) / (2 * share * declared))
             chances.append(weights / weights.sum())

@@ -130,8 +130,7 @@ class Curator(Door):
             self._count_together([query.attrs for query in queries])
             # PRIVACY: the start is public, so the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
             parts = [judgement.start(float(2 * event.sensitivity / event.epsilon))]
-            for place in judgement.in_turn(queries):
-                parts.append(judgement(queries[place], self._exact(queries[place])))
+            parts += [added(self._exact(queries[place])) for place, added in judgement.each(queries)]
             # PRIVACY: rounded once, however many queries there are, as the sensitivity allows for.
             return np.array([math.fsum(of_option) for of_option in zip(*parts, strict=True)])
 
@@ -181,8 +180,8 @@ class Curator(Door):
         """What each candidate scores: one number, or one for each of its cells."""
         self._count_together([query.attrs for query in candidates])
         found = {
-            place: np.atleast_1d(score(candidates[place], self._exact(candidates[place])))
-            for place in score.in_turn(candidates)
+            place: np.atleast_1d(score_of(self._exact(candidates[place])))
+            for place, score_of in score.each(candidates)
         }
         return [found[place] for place in range(len(candidates))]
 

@@ -31,7 +31,6 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
 from sidelight.select.score import WeightedError
-from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +70,6 @@ class AIM(Mechanism):
         # MEASURE the one-way marginals.
         measurements = [curator.measure(Marginal(r), measure_cost) for r in weights if len(r) == 1]
         model = self.estimator.estimate(domain, measurements, total=n)
-        surprises = Surprises(domain, measurements)
         while curator.remaining:
             if curator.remaining.value < 2 * round_cost.value:
                 round_cost = curator.remaining
@@ -85,9 +83,8 @@ class AIM(Mechanism):
             score = WeightedError(model, weights=weights, cell_penalty=expected_l1_noise(1, stddev))
             chosen = curator.select([Marginal(r) for r in allowed], score, select_cost)
             # MEASURE it.
-            measurements.append(curator.measure(chosen, measure_cost))
+            measurements.append(curator.measure(chosen, measure_cost).against(model))
             # ESTIMATE a model that agrees with everything measured so far.
-            surprises.note(measurements[-1], model, total=model.total)
             before = model.count(chosen.attrs)
             model = self.estimator.estimate(domain, measurements, total=n, start=model)
             moved = abs(model.count(chosen.attrs) - before).sum()
@@ -95,7 +92,7 @@ class AIM(Mechanism):
                 round_cost = round_cost * 4
 
         model = self.final_estimator.estimate(domain, measurements, total=n)
-        return Outcome(model, tuple(measurements), curator.events, facts=surprises.card())
+        return Outcome(model, tuple(measurements), curator.events)
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)

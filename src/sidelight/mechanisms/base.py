@@ -1,7 +1,7 @@
 """What a mechanism is: settings that can be checked, an outlook before, a loop that runs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +18,7 @@ from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Event, Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
+from sidelight.uncertainty.model_error import model_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,19 @@ class Outcome:
     events: tuple[Event, ...]
     facts: dict[str, Any] = field(default_factory=dict)
     """What the mechanism tells about its own run, for the release's card."""
+    public_attrs: tuple[str, ...] = ()
+    """Attributes that public data told of."""
+    dispersions: Mapping[Attrs, tuple[float, float]] | None = None
+    """Of the measured marginals, where the fit weighed a prior against them: see ``model_error``."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The same with what the measurements tell about the error of the model."""
+        error = model_error(
+            self.model.domain, self.measurements,
+            total=self.total, public_attrs=self.public_attrs, dispersions=self.dispersions,
+        )  # fmt: skip
+        return self.facts if error is None else self.facts | {"model_error": error}
 
     @property
     def total(self) -> float:

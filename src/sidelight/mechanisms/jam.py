@@ -39,7 +39,6 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
 from sidelight.select.joint import JointCandidate, JointError
-from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +87,6 @@ class JAM(Mechanism):
         proxies = _Proxies(public, closure, total=n)
 
         model = GraphicalModel.uniform(domain, total=n)
-        surprises = Surprises(domain)
         taken: list[_Taken] = []
         weights: list[ArrayLike] = []
         for t in range(self.rounds):
@@ -106,10 +104,8 @@ class JAM(Mechanism):
             query = Marginal(chosen.attrs)
             if chosen.is_public:
                 taken.append(_Taken(query, proxies[query.attrs], stddev, is_public=True))
-                surprises.tell(query.attrs)
             else:
-                taken.append(_Taken.of(curator.measure(query, measure_cost)))
-                surprises.note(taken[-1], model, total=n)
+                taken.append(_Taken.of(curator.measure(query, measure_cost).against(model)))
             # ESTIMATE a model that agrees with everything taken so far.
             weights = [self._weight(one, n, public.records) for one in taken]
             model = self.estimator.estimate(domain, taken, total=n, start=model, precisions=weights)
@@ -119,7 +115,8 @@ class JAM(Mechanism):
             model,
             tuple(one for one in taken if not one.is_public),
             curator.events,
-            facts={"rounds": [one.describe() for one in taken]} | surprises.card(),
+            facts={"rounds": [one.describe() for one in taken]},
+            public_attrs=tuple(attr for one in taken if one.is_public for attr in one.query.attrs),
         )
 
     def _candidates(
@@ -192,7 +189,7 @@ class _Taken(Measurement):
 
     @classmethod
     def of(cls, measured: Measurement) -> "_Taken":
-        return cls(measured.query, measured.answer, measured.stddev)
+        return cls(measured.query, measured.answer, measured.stddev, measured.predicted)
 
     def describe(self) -> dict[str, Any]:
         """One round, as the release card tells it: all of it is an output of the mechanism."""

@@ -34,7 +34,6 @@ from sidelight.queries.query import Marginal, Query
 from sidelight.queries.workload import Workload
 from sidelight.select.number_error import NumberError
 from sidelight.select.score import ModelError
-from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,20 +95,18 @@ class MWEM(Mechanism):
         model: Histogram | Components = start
         played = RunningMean()
         measurements: list[Measurement] = []
-        surprises = Surprises(curator.domain, measured_start)
         for _ in range(self.rounds):
             if self.output == "average" and isinstance(model, Histogram):
                 played.add(model)
             # SELECT the query that the model answers worst.
             query = self._select(curator, self._candidates(asked, model), model, select_cost, measure_cost)
             # MEASURE it.
-            measurements.append(curator.measure(query, measure_cost))
-            surprises.note(measurements[-1], model, total=n)
+            measurements.append(curator.measure(query, measure_cost).against(model))
             # ESTIMATE a model that agrees with everything measured so far.
             model = self.estimator.estimate(model, measurements)
 
         final = played.model if self.output == "average" else model
-        return Outcome(final, (*measured_start, *measurements), curator.events, facts=surprises.card())
+        return Outcome(final, (*measured_start, *measurements), curator.events)
 
     def _start(self, curator: Curator, n: float) -> tuple[Histogram | Components, tuple[Measurement, ...]]:
         """A₀: uniform, or a noisy histogram with its own share of the budget."""

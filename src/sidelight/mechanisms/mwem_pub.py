@@ -47,7 +47,6 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.workload import Workload
 from sidelight.select.number_error import NumberError
-from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +102,6 @@ class MWEMPub(Mechanism):
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
         measurements: list[Measurement] = []
-        surprises = Surprises(curator.domain, told=curator.domain.attrs)
         for _ in range(self.rounds):
             played += fit.weights
             # SELECT the number that the model answers worst, among all cells of the workload.
@@ -112,15 +110,20 @@ class MWEMPub(Mechanism):
             )
             # MEASURE it.
             asked = fit.asked(part(query, cell, curator.domain))
-            measurements.append(curator.measure(asked.query, measure_cost, noise="laplace"))
-            surprises.note(measurements[-1], fit, total=n)
+            made = curator.measure(asked.query, measure_cost, noise="laplace").against(fit)
+            measurements.append(made)
             # ESTIMATE: reweigh the public records.
-            fit.update(asked, self.step * (float(measurements[-1].answer[0]) - fit.answer(asked)) / n)
+            fit.update(asked, self.step * (float(made.answer[0]) - fit.answer(asked)) / n)
             fit.settle()
 
         weights = played if self.output == "average" else fit.weights
-        card = {"notes": support_notes(fit.start, workload)} | surprises.card()
-        return Outcome(fit.start.with_weights(weights), tuple(measurements), curator.events, facts=card)
+        return Outcome(
+            fit.start.with_weights(weights),
+            tuple(measurements),
+            curator.events,
+            facts={"notes": support_notes(fit.start, workload)},
+            public_attrs=curator.domain.attrs,
+        )
 
     def allotment(self, budget: Budget) -> Cost:
         if self.accounting == "pure":

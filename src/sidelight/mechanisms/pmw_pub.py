@@ -40,7 +40,6 @@ from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.query import Cell, Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.number_error import NumberError
-from sidelight.uncertainty.surprise import Surprises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +98,6 @@ class PMWPub(Mechanism):
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
         measurements: list[Measurement] = []
-        surprises = Surprises(curator.domain, told=curator.domain.attrs)
         known: list[tuple[Asked, float]] = []
         order = np.random.default_rng(self.seed)
         for _ in range(self.rounds):
@@ -110,8 +108,7 @@ class PMWPub(Mechanism):
             )
             # MEASURE it.
             asked = fit.asked(part(query, cell, curator.domain))
-            measurements.append(curator.measure(asked.query, measure_cost))
-            surprises.note(measurements[-1], fit, total=n)
+            measurements.append(curator.measure(asked.query, measure_cost).against(fit))
             noisy = float(np.clip(measurements[-1].answer[0], asked.low * n, asked.high * n))
             known.append((asked, noisy))
             # ESTIMATE: reweigh, for this number and for those that it put wrong.
@@ -120,8 +117,13 @@ class PMWPub(Mechanism):
             fit.settle()
 
         weights = played if self.output == "average" else fit.weights
-        card = {"notes": support_notes(fit.start, workload)} | surprises.card()
-        return Outcome(fit.start.with_weights(weights), tuple(measurements), curator.events, facts=card)
+        return Outcome(
+            fit.start.with_weights(weights),
+            tuple(measurements),
+            curator.events,
+            facts={"notes": support_notes(fit.start, workload)},
+            public_attrs=curator.domain.attrs,
+        )
 
     def _start(self, domain: Domain, public: Table | None, n: float) -> Support:
         if self.support == "random" or public is None:

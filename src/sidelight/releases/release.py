@@ -46,7 +46,7 @@ class Release:
         kind: str = "pyarrow",
     ) -> "Release":
         """The release of what a mechanism ended with; its card is what the mechanism tells, unless said."""
-        told = outcome.facts if card is None else card
+        told = outcome.told if card is None else card
         return cls(outcome.model, outcome.measurements, outcome.events, schema, told, kind)
 
     @property

@@ -142,7 +142,7 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    card = outcome.facts | _card(plan, outcome, ledger, number, source)
+    card = outcome.told | _card(plan, outcome, ledger, number, source)
     return Release.of(outcome, schema=plan.schema, card=card, kind=table.kind)
 
 

@@ -26,8 +26,9 @@ most 4n, less than n·2⁻⁴⁴. Twice n·2⁻⁴⁰ is added to the sensitivit
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import ManyCountable, Score, answers_in_turn
+from sidelight.select.score import ManyCountable, OneScore, Score, answers_of
 
 Array = NDArray[np.float64]
 
@@ -127,43 +128,29 @@ class Prospect:
         assert 0 < self.weight <= 1
 
 
+@dataclass(frozen=True, eq=False)
 class ExpectedImprovement(Score):
     """What measuring each candidate with noise of this σ is expected to gain, in records."""
 
-    def __init__(
-        self,
-        model: ManyCountable,
-        prospect: Callable[[Attrs, Array], Prospect],
-        *,
-        stddev: float,
-        total: float,
-    ) -> None:
-        """``prospect`` tells a candidate's prospect from its attributes and the model's answer to it."""
-        self._model = model
-        self._prospect = prospect
-        self._stddev = stddev
-        self._total = total
-        self._answers: dict[Attrs, Array] = {}
-        """The model's answer μ to the marginal whose turn it is."""
+    model: ManyCountable
+    prospect: Callable[[Attrs, Array], Prospect]
+    """A candidate's prospect, from its attributes and the model's answer to it."""
+    _: KW_ONLY
+    stddev: float
+    total: float
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: EI is 1-Lipschitz in E (see above), E moves by Δ₁ of the marginal, and w ≤ 1. Each of two
         # scores may be off by n·2⁻⁴⁰, for residuals and rounding.
-        return query.l1(unit) + 2 * _SLACK * Fraction(self._total)
+        return query.l1(unit) + 2 * _SLACK * Fraction(self.total)
 
-    def in_turn(self, candidates: Sequence[Query]) -> Iterator[int]:
-        for places, answers in answers_in_turn(self._model, candidates):
-            self._answers = answers
-            yield from places
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        for place, counts in answers_of(self.model, candidates):
+            yield place, partial(self._score, self.prospect(candidates[place].attrs, counts), counts)
 
-    def __call__(self, query: Query, exact: NDArray[Any]) -> float:
-        counts = self._answers[query.attrs]
-        prospect = self._prospect(query.attrs, counts)
-        error = min(float(np.abs(exact - np.maximum(counts, 0.0)).sum()), 4.0 * self._total)
+    def _score(self, prospect: Prospect, counts: Array, exact: NDArray[Any]) -> float:
+        error = min(float(np.abs(exact - np.maximum(counts, 0.0)).sum()), 4.0 * self.total)
         gain = prospect.profile.improvement(
-            error,
-            precision=prospect.precision,
-            stddev=self._stddev,
-            residual=self._total * 2.0**-42,
+            error, precision=prospect.precision, stddev=self.stddev, residual=self.total * 2.0**-42
         )
         return prospect.weight * gain

@@ -1,8 +1,9 @@
 """JAM's score: a marginal's error less what would be left of it, measured or taken from public data."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, Query
-from sidelight.select.score import ManyCountable, Score, answers_in_turn, l1_error
+from sidelight.select.score import ManyCountable, OneScore, Score, answers_of, l1_error
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,15 @@ class JointCandidate(Marginal):
         return super().describe() + (" (public)" if self.is_public else "")
 
 
+@dataclass(frozen=True, eq=False)
 class JointError(Score):
     """Score(τ, i) = ‖q_τ(D) − q_τ(p)‖₁ − PredError(τ, i), in counts (spec 6.2)."""
 
-    def __init__(
-        self, model: ManyCountable, proxies: Mapping[Attrs, NDArray[np.float64]], *, cell_noise: float
-    ) -> None:
-        self._model = model
-        self._proxies = proxies
-        self._cell_noise = cell_noise
-        self._answers: dict[Attrs, NDArray[np.float64]] = {}
-        """The model's answer to the marginal whose turn it is."""
+    model: ManyCountable
+    proxies: Mapping[Attrs, NDArray[np.float64]]
+    """The public table's word on each marginal, scaled to n."""
+    _: KW_ONLY
+    cell_noise: float
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: both L1 terms of a public candidate hold q(D), each moves by Δ₁ of the marginal, and
@@ -42,13 +41,12 @@ class JointError(Score):
         # Under add-or-remove n is a noisy output, so the proxy is fixed and each term moves by 1.
         return 2 * query.l1(unit)
 
-    def in_turn(self, candidates: Sequence[Query]) -> Iterator[int]:
-        for places, answers in answers_in_turn(self._model, candidates):
-            self._answers = answers
-            yield from places
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        for place, counts in answers_of(self.model, candidates):
+            yield place, partial(self._score, candidates[place], counts)
 
-    def __call__(self, query: Query, exact: NDArray[Any]) -> float:
-        error = l1_error(exact, self._answers[query.attrs])
+    def _score(self, query: Query, counts: NDArray[Any], exact: NDArray[Any]) -> float:
+        error = l1_error(exact, counts)
         if isinstance(query, JointCandidate) and query.is_public:
-            return error - l1_error(exact, self._proxies[query.attrs])
-        return error - self._cell_noise * exact.size
+            return error - l1_error(exact, self.proxies[query.attrs])
+        return error - self.cell_noise * exact.size

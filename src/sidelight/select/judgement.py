@@ -7,8 +7,9 @@ of their Δ₁, however many marginals there are: the choice is far cheaper than
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sidelight._memory import blocks
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import LARGEST_ERROR, ManyCountable, answers_in_turn, on_steps
+from sidelight.select.score import LARGEST_ERROR, ManyCountable, answers_of, on_steps
 
 Array = NDArray[np.float64]
 
@@ -45,12 +46,8 @@ class Judgement(ABC):
         """How far the sum of any option can move between neighbours."""
 
     @abstractmethod
-    def in_turn(self, queries: Sequence[Query]) -> Iterator[int]:
-        """The place of every query, once each, in the order in which they are best looked at."""
-
-    @abstractmethod
-    def __call__(self, query: Query, exact: NDArray[Any]) -> Array:
-        """What the query whose turn it is adds to the score of each option, from its exact answer."""
+    def each(self, queries: Sequence[Query]) -> Iterator[tuple[int, Callable[[NDArray[Any]], Array]]]:
+        """The place of every query, once each; and what it adds to each option, from its exact answer."""
 
 
 class LeastError(Judgement):
@@ -72,7 +69,6 @@ class LeastError(Judgement):
         whole = sum(weights.values())
         self._weights = {attrs: weight / whole for attrs, weight in weights.items()}
         self._total = total
-        self._answers: dict[Attrs, list[Array]] = {}
 
     def start(self, scale: float) -> Array:
         # PRIVACY: the same on neighbours. Bounded, so that adding it rounds by less than n·2⁻⁴²; where the
@@ -86,18 +82,17 @@ class LeastError(Judgement):
         moved = sum((Fraction(self._weights[q.attrs]) * q.l1(unit) for q in queries), Fraction(0))
         return moved + 2 * _SLACK * Fraction(self._total)
 
-    def in_turn(self, queries: Sequence[Query]) -> Iterator[int]:
+    def each(self, queries: Sequence[Query]) -> Iterator[tuple[int, Callable[[NDArray[Any]], Array]]]:
         first, *more = self._models
-        for places, answers in answers_in_turn(first, queries):
-            ((attrs, one),) = answers.items()
+        for place, one in answers_of(first, queries):
+            attrs = queries[place].attrs
             others = [counts.reshape(-1) for model in more for _, counts in model.count_each([attrs])]
-            self._answers = {attrs: [one, *others]}
-            yield from places
+            yield place, partial(self._score, self._weights[attrs], [one, *others])
 
-    def __call__(self, query: Query, exact: NDArray[Any]) -> Array:
+    def _score(self, weight: float, answers: Sequence[Array], exact: NDArray[Any]) -> Array:
         errors = np.zeros(self.options)
         # A marginal may be as large as the models, and there are many options.
         for some in blocks(exact.size, _CELLS_AT_ONCE):
-            mixed = self._mixtures @ np.stack([counts[some] for counts in self._answers[query.attrs]])
+            mixed = self._mixtures @ np.stack([counts[some] for counts in answers])
             errors += np.abs(exact[some] - on_steps(mixed)).sum(axis=1)
-        return -self._weights[query.attrs] * np.minimum(errors, min(4.0 * self._total, LARGEST_ERROR))
+        return -weight * np.minimum(errors, min(4.0 * self._total, LARGEST_ERROR))

@@ -10,9 +10,10 @@ penalty and one product with a public weight: two roundings, relative to the sco
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,11 +40,15 @@ class ManyCountable(Protocol):
         ...
 
 
+OneScore = Callable[[NDArray[Any]], float | NDArray[np.float64]]
+"""The score of one query, from its exact answer as a flat vector: a number, or a number for each of its
+cells, among which selection then chooses."""
+
+
 class Score(ABC):
     """How much a candidate deserves to be measured, given its exact answer.
 
-    A score may be one number for the whole query, or one number for each of its cells: then
-    selection chooses among the cells. Everything in a score but the exact answer is public.
+    Everything in a score but the exact answer is public.
     """
 
     @abstractmethod
@@ -51,16 +56,11 @@ class Score(ABC):
         """How far the score of this query, or of any of its cells, can move between neighbours."""
 
     @abstractmethod
-    def __call__(self, query: Query, exact: NDArray[Any]) -> float | NDArray[np.float64]:
-        """The score, from the query's exact answer as a flat vector."""
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        """The place of every candidate, once each, and its score; in whatever order suits a model.
 
-    def in_turn(self, candidates: Sequence[Query]) -> Iterator[int]:
-        """The place of every candidate, once each, in the order in which they are best scored.
-
-        When a place is given, the score has at hand what it needs for that candidate alone, such as a
-        model's answer; so the answers to all of them never lie in memory at once. Sees nothing private.
+        One at a time, for a model's answers to all of them may be larger than the model.
         """
-        yield from range(len(candidates))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,11 @@ class ModelError(Score):
         # PRIVACY: A is already released, so only q(D) moves, and by at most Δ₁ of the query.
         return query.l1(unit)
 
-    def __call__(self, query: Query, exact: NDArray[Any]) -> float:
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        return ((place, partial(self.score, query)) for place, query in enumerate(candidates))
+
+    def score(self, query: Query, exact: NDArray[Any]) -> float:
+        """The score of one query."""
         return l1_error(exact, answer(query, self.model)) - self.cell_penalty * exact.size
 
 
@@ -90,32 +94,33 @@ class CellError(Score):
         # relation (spec 1.5); a query that is one number moves by its own Δ₁.
         return Fraction(unit.records) if isinstance(query, Marginal) else query.l1(unit)
 
-    def __call__(self, query: Query, exact: NDArray[Any]) -> NDArray[np.float64]:
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        return ((place, partial(self.score, query)) for place, query in enumerate(candidates))
+
+    def score(self, query: Query, exact: NDArray[Any]) -> NDArray[np.float64]:
+        """The scores of the cells of one query."""
         return np.asarray(np.abs(exact - answer(query, self.model)), dtype=np.float64)
 
 
+@dataclass(frozen=True, eq=False)
 class WeightedError(Score):
     """AIM's score: w_r (‖M_r(D) − M_r(p)‖₁ − penalty per cell), with a model that answers many at once."""
 
-    def __init__(self, model: ManyCountable, *, weights: Mapping[Attrs, float], cell_penalty: float) -> None:
-        self._model = model
-        self._weights = weights
-        self._cell_penalty = cell_penalty
-        self._answers: dict[Attrs, NDArray[np.float64]] = {}
-        """The model's answer to the marginal whose turn it is."""
+    model: ManyCountable
+    _: KW_ONLY
+    weights: Mapping[Attrs, float]
+    cell_penalty: float
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: the weight is public and scales the one term that moves, by at most Δ₁ of the marginal.
-        return Fraction(self._weights[query.attrs]) * query.l1(unit)
+        return Fraction(self.weights[query.attrs]) * query.l1(unit)
 
-    def in_turn(self, candidates: Sequence[Query]) -> Iterator[int]:
-        for places, answers in answers_in_turn(self._model, candidates):
-            self._answers = answers
-            yield from places
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        for place, counts in answers_of(self.model, candidates):
+            yield place, partial(self._score, self.weights[candidates[place].attrs], counts)
 
-    def __call__(self, query: Query, exact: NDArray[Any]) -> float:
-        gap = l1_error(exact, self._answers[query.attrs])
-        return self._weights[query.attrs] * (gap - self._cell_penalty * exact.size)
+    def _score(self, weight: float, counts: NDArray[Any], exact: NDArray[Any]) -> float:
+        return weight * (l1_error(exact, counts) - self.cell_penalty * exact.size)
 
 
 def l1_error(exact: NDArray[Any], model: NDArray[Any]) -> float:
@@ -140,13 +145,14 @@ def on_steps(answers: NDArray[Any], bits: int = _STEP_BITS) -> NDArray[np.float6
     return stepped
 
 
-def answers_in_turn(
+def answers_of(
     model: ManyCountable, candidates: Sequence[Query]
-) -> Iterator[tuple[list[int], dict[Attrs, NDArray[np.float64]]]]:
-    """The places of the candidates on each marginal, with the model's answer to it as a flat vector."""
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """The place of each candidate, and the model's answer to its marginal as a flat vector."""
     places: dict[Attrs, list[int]] = {}
     for place, query in enumerate(candidates):
         places.setdefault(query.attrs, []).append(place)
     wanted = list(places)
     for number, counts in model.count_each(wanted):
-        yield places[wanted[number]], {wanted[number]: counts.reshape(-1)}
+        for place in places[wanted[number]]:
+            yield place, counts.reshape(-1)

@@ -1,86 +1,191 @@
-"""How far the truth strays from the model on a marginal, learned from noisy answers alone.
+"""How far the truth strays from a model on a marginal, learned from noisy answers alone.
 
-A cell with model count μ is believed to hold x ~ (μ, s·v), v = (1 + R)(μ + floor): over-dispersed by
-s around what sampling alone gives, where R = n/m is the number of private records for each public one.
-A noisy answer then has
+With the model's counts μ on n records, a cell is believed to hold
 
-    y_i − μ_i ~ 𝒩(0, σ² + s v_i)
+    x ~ (μ, s v),    y = x + 𝒩(0, σ²)
 
-and the s_c of all marginals that were measured share a prior, log s_c ~ Laplace(M, ½), with
-M ~ Laplace(0, 1): public data are believed to err as sampling does, until the noisy answers say
-otherwise. M is integrated on a grid; the estimate of s_c is the median of its posterior.
+over-dispersed by s around v, what drawing records at random gives. What noisy answers y say of s is asked in
+two ways:
 
-spec/aperture 4, with s counted from 1 + R on: so one prior serves marginals of which more and of which
-fewer public records tell. (An R for each cell, by how many public records show its values, was tried
-and dropped: rare cells then take in mostly noise.)
+- **Shared** (``Evidence``, ``SpreadPrior``): by a fit that weighs public data against answers, and by the
+  score that goes with it. Each cell has its say, y_i − μ_i ~ 𝒩(0, σ² + s v_i), with v = (1 + R) μ: R private
+  records for each public one blur what a public model says, and the fit keeps the total by itself. The s_c of
+  all measured marginals share a prior, log s_c ~ Laplace(M, ½) with M ~ Laplace(0, 1): public data are
+  believed to err as sampling does, until the answers say otherwise. The estimate of s_c is its posterior's
+  median.
+- **In order** (``Trial``, ``level``): by error bars, for which one number tells of the whole marginal, so
+  that a few cells that the model knew nothing of do not speak for all others. With v = μ(1 − μ/n),
+
+      T = Σ h_i (y_i − μ_i)²,    E T = Σ h_i (σ² + s v_i),    h_i = v_i / (v_i + σ²)
+
+  T is taken to have the law of a scaled χ² with this mean and its variance (Satterthwaite 1946); h leaves out
+  the cells that noise swamps. A selection picks what is worst, so s falls as the rounds go on:
+  log s_t ~ 𝒩(M_t, b²) and M_t ~ 𝒩(M_{t−1}, k²), a level that drifts; b and k take a few values, which the
+  answers weigh. The estimate is E[s] after the last trial.
+
+Both live on a grid. (T in the fit was tried and dropped: on ADULT some runs then take in far too much noise.)
+spec/aperture 4, with s counted from 1 + R on: so one prior serves marginals of which more and of which fewer
+public records tell. (An R for each cell, by how many public records show its values, was tried and dropped:
+rare cells then take in mostly noise.)
 
 PRIVACY: functions of noisy answers and of the model alone; post-processing.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from sidelight.measurement import Measurement
 
 Array = NDArray[np.float64]
 
-_GRID = 60
-"""Points of the grid of s: steps of about a third, far finer than what one measurement can tell."""
+_FLOOR = 0.001
+"""Records, as a share of n spread over a marginal's cells, that no cell is believed to be without."""
 _LOWEST = 0.05
-"""The least s·(1 + R) of the grid, a twentieth of Poisson noise: so small an s follows the model alone."""
-_LEAST_DOUBT = 1e-4
-"""Where the model is hopeless and the noise is tiny: below, the fit would take thousands of steps."""
+"""The least s·(1 + R) of a grid, a twentieth of what drawing records at random gives: the model stands."""
+_SHARED_GRID, _LEVEL_GRID = 60, 120
+"""Points of the grids of s: steps of about a third are far finer than what one measurement can tell."""
 _OWN_SCALE, _SHARED_SCALE = 0.5, 1.0
 """Scales of the Laplace priors of log s_c around M (a factor of √e), and of M around 0 (a factor of e)."""
+_SCALES = (0.125, 0.25, 0.5, 1.0)
+"""Values of b and of k: from hardly any to a factor of e."""
+_LEAST_DOUBT = 1e-4
+"""Where the model is hopeless and the noise is tiny: below, the fit would take thousands of steps."""
+
+
+def mass_of(counts: ArrayLike, *, total: float, cells: int) -> Array:
+    """Counts with the few records that no cell of a marginal of so many cells is believed to be without."""
+    return np.maximum(np.asarray(counts, dtype=np.float64), 0.0) + _FLOOR * total / cells
+
+
+def variance_at_one(counts: ArrayLike, *, total: float, cells: int) -> Array:
+    """The variance v = μ(1 − μ/n) of each count at s = 1, in a marginal of so many cells.
+
+    >>> variance_at_one([0.0, 50.0], total=100.0, cells=2).round(2).tolist()
+    [0.05, 25.02]
+    """
+    mass = mass_of(counts, total=total, cells=cells)
+    return np.asarray(mass * np.maximum(1.0 - mass / (total + _FLOOR * total), 0.0))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One noisy answer against what the model had said: T, and the sums that give its mean and variance."""
+
+    squares: float
+    noise: float
+    """Σ h σ²"""
+    spread: float
+    """Σ h v"""
+    noise_squared: float
+    """Σ h² σ⁴"""
+    crossed: float
+    """Σ h² σ² v"""
+    spread_squared: float
+    """Σ h² v²"""
+
+    @classmethod
+    def of(cls, gap: Array, variance: Array, stddev: float) -> "Trial":
+        """The trial that y − μ makes, by v and σ."""
+        h = variance / (variance + stddev**2)
+        return cls(
+            float(h @ gap**2), float(h.sum()) * stddev**2, float(h @ variance),
+            float(h @ h) * stddev**4, float(h**2 @ variance) * stddev**2, float(h**2 @ variance**2),
+        )  # fmt: skip
+
+    def likelihood(self, grid: Array) -> Array:
+        """The likelihood of each s, up to a factor."""
+        from scipy.special import gammaln
+
+        mean = self.noise + grid * self.spread
+        half = self.noise_squared + 2 * grid * self.crossed + grid**2 * self.spread_squared
+        freedom, scale = mean**2 / half, half / mean
+        squares = max(self.squares, 1e-12 * self.noise)
+        logs = (
+            (freedom / 2 - 1) * math.log(squares)
+            - squares / (2 * scale)
+            - freedom / 2 * np.log(2 * scale)
+            - gammaln(freedom / 2)
+        )
+        return np.asarray(np.exp(logs - logs.max()))
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What one marginal's noisy answer says about its own spread."""
+    """A measured marginal, against what the model predicted before it was first measured."""
 
-    answer: Array
-    """Y, which whoever measured it keeps anyway."""
-    kept: NDArray[np.float32]
-    """μ, from before the marginal was first measured, to seven digits: there is one for every answer."""
-    stddev: float
-    """σ of the noise on y."""
-    floor: float = 0.0
-    """Records that no cell is believed to be without."""
+    measurement: Measurement
+    total: float
     sampling: float = 1.0
     """1 + R."""
 
     @property
-    def expected(self) -> Array:
-        """μ at whole width."""
-        return self.kept.astype(np.float64)
+    def predicted(self) -> Array:
+        """μ."""
+        assert self.measurement.predicted is not None
+        return self.measurement.predicted
 
     @property
     def gap(self) -> Array:
         """Y − μ."""
-        return self.answer - self.expected
+        return self.measurement.answer - self.predicted
+
+    @property
+    def stddev(self) -> float:
+        """σ of the noise on y."""
+        return self.measurement.stddev
 
     @property
     def mass(self) -> Array:
-        """μ + floor."""
-        return self.expected + self.floor
+        """μ, and the least that a cell is believed to hold."""
+        return mass_of(self.predicted, total=self.total, cells=self.predicted.size)
 
     @property
     def variance(self) -> Array:
-        """V: the believed variance of each cell at s = 1."""
+        """v: the believed variance of each cell at s = 1."""
         return self.sampling * self.mass
+
+    def likelihood(self, grid: Array) -> Array:
+        """The likelihood of each s, up to a factor."""
+        square, at_one, noise = self.gap**2, self.variance, self.stddev**2
+        logs = np.empty(grid.size)
+        for place, spread in enumerate(grid):
+            # Point by point: a table of all would be the marginal sixty times over.
+            variance = spread * at_one + noise
+            logs[place] = -0.5 * (np.log(variance) + square / variance).sum()
+        return np.asarray(np.exp(logs - logs.max()))
 
     def trust(self, spread: float) -> float:
         """The mass-weighted mean of s v / (s v + σ²): 0 keeps the model, 1 takes the answer."""
-        mass = self.mass
-        grown = spread * (self.sampling * mass)
+        mass, grown = self.mass, spread * self.variance
         return float(mass @ (grown / (grown + self.stddev**2)) / mass.sum())
 
     def expected_error(self, spread: float) -> float:
         """E‖x − estimate‖₁ where both the prior and the noise are Gaussian."""
-        precision = 1 / (spread * self.variance) + 1 / self.stddev**2
-        return float(np.sqrt(2 / np.pi) * (1 / np.sqrt(precision)).sum())
+        grown = spread * self.variance
+        left = grown * self.stddev**2 / (grown + self.stddev**2)
+        return float(np.sqrt(2 / np.pi) * np.sqrt(left).sum())
+
+    def capped(self, spread: float, *, least_doubt: float) -> float:
+        """s, or the largest s that leaves some doubt in the answer: less doubt would only make a fit slow.
+
+        Doubt d keeps a share d of the gap between model and answer. It is ``least_doubt``, or as much less
+        as it takes for what is kept to be a tenth of the noise that the answer has anyway.
+        """
+        from scipy.optimize import brentq
+
+        gap = np.abs(self.gap)
+        noise = np.sqrt(2 / np.pi) * self.stddev * gap.size
+        hidden = float(noise / (10 * max(gap.sum(), noise)))
+        most = 1 - max(min(least_doubt, hidden), _LEAST_DOUBT)
+        if self.trust(spread) <= most:
+            return spread
+        return float(brentq(lambda s: self.trust(s) - most, 0.0, spread, xtol=1e-12 * spread, rtol=1e-12))
 
 
 class SpreadPrior:
@@ -88,25 +193,15 @@ class SpreadPrior:
 
     def __init__(self, total: float, ratio: float, *, apart: float = 0.0) -> None:
         """A grid for n = total and a typical R; each goes its own way with chance ``apart``."""
-        self.grid: Array = np.geomspace(_LOWEST, 10 * max(total, 1.0), _GRID) / (1 + ratio)
+        self.grid: Array = np.geomspace(_LOWEST, 10 * max(total, 1.0), _SHARED_GRID) / (1 + ratio)
         logs = np.log(self.grid)
         own = np.exp(-np.abs(logs[:, None] - logs[None, :]) / _OWN_SCALE)
         own /= own.sum(axis=1, keepdims=True)
-        self._own: Array = (1 - apart) * own + apart / _GRID
+        self._own: Array = (1 - apart) * own + apart / _SHARED_GRID
         self._shared: Array = -np.abs(logs) / _SHARED_SCALE
 
-    def likelihood(self, evidence: Evidence) -> Array:
-        """The likelihood of each s of the grid, up to a factor."""
-        square, mass = evidence.gap**2, evidence.mass
-        logs = np.empty(self.grid.size)
-        for place, spread in enumerate(self.grid):
-            # Point by point: a table of all would be the marginal sixty times over.
-            variance = spread * evidence.sampling * mass + evidence.stddev**2
-            logs[place] = -0.5 * (np.log(variance) + square / variance).sum()
-        return np.asarray(np.exp(logs - logs.max()))
-
     def telling(self, likelihood: Array) -> float:
-        """How much likelier the likeliest spread is than 1, as a logarithm; 0 where it is not above 1."""
+        """The log-likelihood ratio of the best s against s = 1; 0 if the best s is at most 1."""
         one = int(np.argmin(np.abs(np.log(self.grid))))
         return float(-np.log(likelihood[one] + 1e-300)) if likelihood.argmax() > one else 0.0
 
@@ -141,20 +236,27 @@ class PooledSpread:
         return float(np.exp(np.interp(share, below / below[-1], np.log(self.grid))))
 
 
-def capped(evidence: Evidence, spread: float, *, least_doubt: float) -> float:
-    """S, or the largest s that leaves some doubt in the answer: less doubt would only make the fit slow.
+def level(trials: Sequence[Trial], total: float) -> float:
+    """E[s] of the next marginal, after these trials in their order."""
+    grid = np.geomspace(_LOWEST, max(total, 10.0), _LEVEL_GRID)
+    likelihoods = [trial.likelihood(grid) for trial in trials]
+    evidence, expected = [], []
+    for own, drift in product(_SCALES, _SCALES):
+        scatter, walk = _kernel(own, total), _kernel(drift, total)
+        belief, log_evidence = np.full(_LEVEL_GRID, 1 / _LEVEL_GRID), 0.0
+        for number, likelihood in enumerate(likelihoods):
+            belief = (belief @ walk if number else belief) * (scatter @ likelihood + 1e-300)
+            log_evidence += math.log(belief.sum())
+            belief = belief / belief.sum()
+        evidence.append(log_evidence)
+        expected.append(float(belief @ scatter @ grid))
+    weights = np.exp(np.array(evidence) - max(evidence))
+    return float(weights @ np.array(expected) / weights.sum())
 
-    Doubt d keeps a share d of the gap between model and answer. It is ``least_doubt``, or as much less
-    as it takes for what is kept to be a tenth of the noise that the answer has anyway.
-    """
-    gap = np.abs(evidence.gap)
-    noise = np.sqrt(2 / np.pi) * evidence.stddev * gap.size
-    hidden = float(noise / (10 * max(gap.sum(), noise)))
-    most = 1 - max(min(least_doubt, hidden), _LEAST_DOUBT)
-    if evidence.trust(spread) <= most:
-        return spread
-    low, high = 0.0, spread
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if evidence.trust(middle) <= most else (low, middle)
-    return low
+
+@lru_cache(maxsize=16)
+def _kernel(scale: float, total: float) -> Array:
+    """Normal steps of this scale in log s, from each point of the grid to each."""
+    logs = np.log(np.geomspace(_LOWEST, max(total, 10.0), _LEVEL_GRID))
+    density = np.exp(-0.5 * ((logs[:, None] - logs[None, :]) / scale) ** 2)
+    return np.asarray(density / density.sum(axis=1, keepdims=True))

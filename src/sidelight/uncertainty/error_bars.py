@@ -8,7 +8,7 @@ and a fit that follows the answers is off by that noise, and by as much as it do
 
     noise σ²,      model m v,      m = max(0, Σ h (y − μ)² − Σ h σ²) / Σ h v       (y: their mean)
 
-A fit that weighs a prior against the answers is off by less noise, for some model (see spread.py):
+A fit that weighs a prior against the answers is off by less noise, for some model (see dispersion.py):
 
     noise w²σ²,    model (1 − w)² s′v + m v,     w = s v / (s v + σ²),     s′ = max(s, s₀)
 
@@ -17,7 +17,7 @@ which no prior on a single attribute escapes; for several the level of all that 
 a fit is (1 − w)² (σ² + s′v) from the answers on purpose; what it is further off counts as m, as above.
 
 Where nothing measured the attributes together, there is the model alone, and s is the level that the
-measurements found (see surprise.py): model s v. Noise reaches such counts through each single attribute: an
+measurements found (model_error.py): model s v. Noise reaches such counts through each single attribute: an
 error e in the count of one value moves a cell by about e times the share of the cell's other values,
 
     noise Σ_a σ_a² (μ_rest / n)²      (a value that noise drove to 0 may well have records)
@@ -44,7 +44,8 @@ from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.models.model import Model
 from sidelight.queries.query import Marginal
-from sidelight.uncertainty.surprise import pairs, pairs_of, variance_at_one
+from sidelight.uncertainty.dispersion import variance_at_one
+from sidelight.uncertainty.model_error import pairs, pairs_of
 
 Array = NDArray[np.float64]
 Source = Literal["private", "both", "model"]

@@ -81,7 +81,7 @@ def test_the_score_takes_off_the_noise_that_measuring_would_add():
     score = WeightedError(Zero(), weights={("b",): 2.0}, cell_penalty=1.5)
     from sidelight.queries.query import Marginal
 
-    found = [score(Marginal(("b",)), np.array([4, 5, 6])) for _ in score.in_turn([Marginal(("b",))])]
+    found = [one(np.array([4, 5, 6])) for _, one in score.each([Marginal(("b",))])]
 
     assert found == [2.0 * (15 - 4.5)]
 

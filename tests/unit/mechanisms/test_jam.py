@@ -95,7 +95,7 @@ def scores_of(counts):
     proxies = {("a",): np.array([1.0, 9.0]), ("b",): np.array([9.0, 1.0])}
     score = JointError(model, proxies, cell_noise=1.0)
     candidates = [JointCandidate((attr,), is_public) for attr in "ab" for is_public in (False, True)]
-    found = {place: score(candidates[place], np.array(counts)) for place in score.in_turn(candidates)}
+    found = {place: one(np.array(counts)) for place, one in score.each(candidates)}
     return [found[place] for place in range(len(candidates))], score, candidates
 
 
@@ -134,8 +134,8 @@ def test_public_data_equal_to_private_data_beats_every_private_twin(toy):
     candidates = [JointCandidate(tau, is_public) for tau in closure for is_public in (False, True)]
 
     found = {
-        place: score(candidates[place], toy.table.count(candidates[place].attrs).reshape(-1))
-        for place in score.in_turn(candidates)
+        place: one(toy.table.count(candidates[place].attrs).reshape(-1))
+        for place, one in score.each(candidates)
     }
 
     scores = [found[place] for place in range(len(candidates))]

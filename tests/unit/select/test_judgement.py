@@ -47,8 +47,8 @@ class HalfTheSensitivity(LeastError):
 def scores(judgement, queries, counts):
     """As the curator adds them up."""
     found = np.zeros(judgement.options)
-    for place in judgement.in_turn(queries):
-        found += judgement(queries[place], np.asarray(counts(queries[place].attrs)).reshape(-1))
+    for place, added in judgement.each(queries):
+        found += added(np.asarray(counts(queries[place].attrs)).reshape(-1))
     return found
 
 
@@ -86,9 +86,7 @@ def test_every_query_has_its_turn_once_and_is_judged_by_its_own_answer():
     queries = [Marginal(("a",)), Marginal(("b",)), Marginal(("a",))]
     exact = {("a",): np.array([4, 0]), ("b",): np.array([0, 8, 0])}
 
-    found = {
-        place: judgement(queries[place], exact[queries[place].attrs]) for place in judgement.in_turn(queries)
-    }
+    found = {place: added(exact[queries[place].attrs]) for place, added in judgement.each(queries)}
 
     assert sorted(found) == [0, 1, 2]
     assert [found[place].tolist() for place in range(3)] == [[0.0, -2.0], [-2.0, 0.0], [0.0, -2.0]]

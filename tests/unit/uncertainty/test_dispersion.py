@@ -3,21 +3,27 @@
 import numpy as np
 import pytest
 
-from sidelight.uncertainty.dispersion import Evidence, SpreadPrior, capped
+from sidelight.measurement import Measurement
+from sidelight.queries.query import Marginal
+from sidelight.uncertainty.dispersion import Evidence, SpreadPrior
+
+
+def evidence(answer, predicted, stddev):
+    made = Measurement(Marginal(("a",)), answer, stddev, predicted)
+    return Evidence(made, total=float(predicted.sum()))
 
 
 def evidence_of(spread, stddev=5.0, cells=2000, seed=0):
     rng = np.random.default_rng(seed)
     mass = rng.gamma(1.0, 50.0, cells) + 1
     gap = rng.normal(0.0, np.sqrt(spread * mass + stddev**2))
-    return Evidence(mass + gap, mass, stddev)
+    return evidence(mass + gap, mass, stddev)
 
 
 @pytest.mark.parametrize("spread", [0.3, 3.0, 100.0])
 def test_the_spread_that_made_the_answers_is_found(spread):
     prior = SpreadPrior(10_000, 0.0)
-    evidence = evidence_of(spread)
-    likelihood = prior.likelihood(evidence)
+    likelihood = evidence_of(spread).likelihood(prior.grid)
 
     found = prior.pooled([likelihood]).median(likelihood)
 
@@ -26,8 +32,7 @@ def test_the_spread_that_made_the_answers_is_found(spread):
 
 def test_an_answer_that_is_all_noise_leaves_the_prior_belief():
     prior = SpreadPrior(10_000, 0.0)
-    evidence = evidence_of(1.0, stddev=1e5, cells=20)
-    likelihood = prior.likelihood(evidence)
+    likelihood = evidence_of(1.0, stddev=1e5, cells=20).likelihood(prior.grid)
 
     found = prior.pooled([likelihood]).median(likelihood)
 
@@ -36,7 +41,7 @@ def test_an_answer_that_is_all_noise_leaves_the_prior_belief():
 
 def test_marginals_that_stray_teach_what_to_expect_of_the_next():
     prior = SpreadPrior(10_000, 0.0)
-    straying = [prior.likelihood(evidence_of(200.0, seed=seed)) for seed in range(5)]
+    straying = [evidence_of(200.0, seed=seed).likelihood(prior.grid) for seed in range(5)]
 
     before, after = prior.pooled([]).quartiles[1], prior.pooled(straying).quartiles[1]
 
@@ -51,30 +56,30 @@ def test_quartiles_grow():
 
 
 def test_trust_grows_from_none_to_all():
-    evidence = evidence_of(1.0)
+    one = evidence_of(1.0)
 
-    assert evidence.trust(1e-12) == pytest.approx(0.0, abs=1e-6)
-    assert evidence.trust(1e12) == pytest.approx(1.0, abs=1e-6)
+    assert one.trust(1e-12) == pytest.approx(0.0, abs=1e-6)
+    assert one.trust(1e12) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_some_doubt_is_kept_and_a_spread_that_has_more_is_left_alone():
-    evidence = evidence_of(1.0)
+    one = evidence_of(1.0)
 
-    assert evidence.trust(capped(evidence, 1e9, least_doubt=0.01)) == pytest.approx(0.99, abs=1e-6)
-    assert capped(evidence, 1e-3, least_doubt=0.01) == 1e-3
+    assert one.trust(one.capped(1e9, least_doubt=0.01)) == pytest.approx(0.99, abs=1e-6)
+    assert one.capped(1e-3, least_doubt=0.01) == 1e-3
 
 
 def test_doubt_never_keeps_more_than_the_noise_hides():
-    hopeless = Evidence(np.full(10, 500.0), np.full(10, 100.0), 5.0)
+    hopeless = evidence(np.full(10, 500.0), np.full(10, 100.0), 5.0)
 
-    kept = 1 - hopeless.trust(capped(hopeless, 1e9, least_doubt=0.01))
+    kept = 1 - hopeless.trust(hopeless.capped(1e9, least_doubt=0.01))
 
     assert kept * 4_000 <= 0.1 * np.sqrt(2 / np.pi) * 5.0 * 10 * 1.001
 
 
 def test_the_expected_error_lies_below_that_of_the_noise_and_that_of_the_model():
-    evidence = evidence_of(2.0)
-    noise = np.sqrt(2 / np.pi) * evidence.stddev * evidence.mass.size
-    model = np.sqrt(2 / np.pi) * np.sqrt(2.0 * evidence.mass).sum()
+    one = evidence_of(2.0)
+    noise = np.sqrt(2 / np.pi) * one.stddev * one.mass.size
+    model = np.sqrt(2 / np.pi) * np.sqrt(2.0 * one.mass).sum()
 
-    assert evidence.expected_error(2.0) < min(noise, model)
+    assert one.expected_error(2.0) < min(noise, model)

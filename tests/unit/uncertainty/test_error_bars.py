@@ -8,8 +8,8 @@ from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement
 from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Cell, Marginal
+from sidelight.uncertainty.dispersion import variance_at_one
 from sidelight.uncertainty.error_bars import ModelErrors
-from sidelight.uncertainty.surprise import variance_at_one
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
 N = 1200.0

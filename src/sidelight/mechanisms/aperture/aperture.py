@@ -57,7 +57,6 @@ from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
 from sidelight.select.score import ManyCountable
 from sidelight.trees.triangulation import BYTES_PER_CELL
-from sidelight.uncertainty.surprise import Surprises
 
 _LEAST_SHARE = 0.02
 """Of the budget, beyond the tree or in it: less would buy nothing for the time that it takes."""
@@ -154,7 +153,6 @@ class Aperture(Mechanism):
         )  # fmt: skip
         measurements += again
         spare = beyond(curator.remaining, choice_cost.value)
-        surprises = Surprises(domain, measurements)
         share = self._particle_share(prior, beliefs, model, scaled, remaining=spare, unit=unit)
         late, for_tree = spare.split(share)
         kept_back = choice_cost.value + late.value
@@ -180,10 +178,9 @@ class Aperture(Mechanism):
             )  # fmt: skip
             chosen = curator.select([Marginal(c) for c in allowed], score, select_cost)
             # MEASURE it.
-            measurements.append(curator.measure(chosen, measure_cost))
+            measurements.append(curator.measure(chosen, measure_cost).against(model))
             # ESTIMATE how far it strays from the model, then the model itself.
-            surprises.note(measurements[-1], model, total=n)
-            beliefs.add(measurements[-1], model)
+            beliefs.add(measurements[-1])
             model = beliefs.estimate(model)
             rounds, left = rounds + 1, left - 1
 
@@ -208,15 +205,20 @@ class Aperture(Mechanism):
             room = room_for(domain, self.max_model_mb)
             followed = Reweighting(particles(blend, room=room, seed=self.seed, like=whole), n)
             found = measured_beyond(
-                curator, followed, beliefs, surprises, scaled,
+                curator, followed, beliefs, scaled,
                 candidates=self._small(domain, weights), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip
             measurements += found
             released = followed.support
             opened |= {"particle_rounds": len(found), "particles": len(released.records)}
-        card = _card(beliefs, released, opened) | surprises.card(spreads=beliefs.dispersions())
-        return Outcome(released, tuple(measurements), curator.events, facts=card)
+        return Outcome(
+            released,
+            tuple(measurements),
+            curator.events,
+            facts=_card(beliefs, released, opened),
+            dispersions=beliefs.dispersions(),
+        )
 
     def _believed(
         self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float

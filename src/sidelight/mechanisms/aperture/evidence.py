@@ -23,13 +23,11 @@ from sidelight.public.prior import Prior
 from sidelight.queries.query import Countable
 from sidelight.select.improvement import Profile, Prospect
 from sidelight.select.score import ManyCountable
-from sidelight.uncertainty.dispersion import Evidence, PooledSpread, SpreadPrior, capped
+from sidelight.uncertainty.dispersion import Evidence, PooledSpread, SpreadPrior, mass_of
 
 Array = NDArray[np.float64]
 Follower = TypeVar("Follower", bound=Countable)
 
-_FLOOR = 0.001
-"""Records, as a share of n spread over a marginal's cells, that no cell is believed to be without."""
 _APART = 0.1
 """The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
 of women alone, need not be so in others."""
@@ -45,10 +43,14 @@ _MOST_CELL_TRUST = 0.9999
 class Belief:
     """One measured marginal."""
 
-    answers: Measurement
-    """All its noisy answers, merged."""
     evidence: Evidence
     likelihood: Array
+    """Of each s of the grid."""
+
+    @property
+    def answers(self) -> Measurement:
+        """All its noisy answers, merged."""
+        return self.evidence.measurement
 
 
 class Beliefs:
@@ -65,14 +67,13 @@ class Beliefs:
         }
         self.held: dict[Attrs, Belief] = {}
 
-    def add(self, measurement: Measurement, model: Countable) -> None:
-        """Take in a noisy answer; the model is the one from before it."""
+    def add(self, measurement: Measurement) -> None:
+        """Take in a noisy answer, which carries what the model before it had predicted."""
         attrs = measurement.query.attrs
         before = self.held.get(attrs)
-        if before is None:
-            self.held[attrs] = self._tried(measurement, model.count(attrs).reshape(-1))
-        else:
-            self.held[attrs] = self._tried(_merged(before.answers, measurement), before.evidence.expected)
+        self.held[attrs] = self._tried(
+            measurement if before is None else _merged(before.answers, measurement)
+        )
 
     def add_all(
         self, measurements: Sequence[Measurement], model: Follower, follow: Callable[[Follower], Follower]
@@ -101,7 +102,7 @@ class Beliefs:
         return model
 
     def _all_tried(self, answers: Mapping[Attrs, Measurement], model: Countable) -> dict[Attrs, Belief]:
-        return {c: self._tried(one, model.count(c).reshape(-1)) for c, one in answers.items()}
+        return {c: self._tried(one.against(model)) for c, one in answers.items()}
 
     def pooled(self) -> dict[int, PooledSpread]:
         """The predictive spread of one-way marginals (1) and of all others (2)."""
@@ -116,10 +117,8 @@ class Beliefs:
         """The spread s of each measured marginal."""
         pooled = self.pooled()
         return {
-            attrs: capped(
-                belief.evidence,
-                pooled[_order(attrs)].median(belief.likelihood),
-                least_doubt=self._least_doubt,
+            attrs: belief.evidence.capped(
+                pooled[_order(attrs)].median(belief.likelihood), least_doubt=self._least_doubt
             )
             for attrs, belief in self.held.items()
         }
@@ -159,19 +158,16 @@ class Beliefs:
 
     def prospect(self, attrs: Attrs, counts: Array, *, weights: Mapping[Attrs, float]) -> Prospect:
         """The same for one of them, from the model's answer to it."""
-        mass = np.maximum(counts.reshape(-1), 0.0) + _FLOOR * self.total / counts.size
-        profile = Profile.of(mass * self._sampling(attrs))
+        mass = mass_of(counts.reshape(-1), total=self.total, cells=counts.size)
+        profile = Profile.of(self._sampling(attrs) * mass)
         # A root: twice the workload behind a marginal does not make its error twice as telling.
         return Prospect(profile, self._precision(attrs), weights[attrs] ** 0.5)
 
-    def _tried(self, answers: Measurement, expected: Array) -> Belief:
-        """An answer, and what it says of a model that had expected this."""
+    def _tried(self, answers: Measurement) -> Belief:
+        """An answer, and what it says of the model that it is held against."""
         attrs = answers.query.attrs
-        evidence = Evidence(
-            answers.answer, expected.astype(np.float32), answers.stddev,
-            floor=_FLOOR * self.total / expected.size, sampling=self._sampling(attrs),
-        )  # fmt: skip
-        return Belief(answers, evidence, self._spread[_order(attrs)].likelihood(evidence))
+        evidence = Evidence(answers, self.total, self._sampling(attrs))
+        return Belief(evidence, evidence.likelihood(self._spread[_order(attrs)].grid))
 
     def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
         evidence = self.held[attrs].evidence
@@ -204,7 +200,7 @@ def _order(attrs: Attrs) -> int:
 
 
 def _merged(first: Measurement, second: Measurement) -> Measurement:
-    """Two answers to one query as one, by inverse variance."""
+    """Two answers to one query as one, by inverse variance; against what the first was held against."""
     precision = first.precision + second.precision
     answer = (first.precision * first.answer + second.precision * second.answer) / precision
-    return Measurement(first.query, answer, precision**-0.5)
+    return Measurement(first.query, answer, precision**-0.5, first.predicted)

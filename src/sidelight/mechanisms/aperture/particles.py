@@ -27,7 +27,6 @@ from sidelight.mechanisms.aperture.rounds import Forecast
 from sidelight.mechanisms.candidates import marginal_stddev
 from sidelight.queries.query import Marginal
 from sidelight.select.improvement import ExpectedImprovement
-from sidelight.uncertainty.surprise import Surprises
 
 _BATCHES = 3
 """In how many batches the marginals are measured that were planned at first."""
@@ -39,7 +38,6 @@ def measured_beyond(
     curator: Curator,
     particles: Reweighting,
     beliefs: Beliefs,
-    surprises: Surprises,
     weights: Mapping[Attrs, float],
     *,
     candidates: Sequence[Attrs],
@@ -73,12 +71,11 @@ def measured_beyond(
         )  # fmt: skip
         chosen = curator.select_many([Marginal(c) for c in allowed], score, select_cost, number=batch)
         # MEASURE them.
-        answers = [curator.measure(marginal, measure_cost) for marginal in chosen]
-        # ESTIMATE: all of them try the particles that were there before any of them.
+        answers = [curator.measure(marginal, measure_cost).against(particles) for marginal in chosen]
+        # ESTIMATE.
         cells -= sum(size(marginal.attrs) for marginal in chosen if marginal.attrs not in beliefs.held)
         for answer in answers:
-            surprises.note(answer, particles, total=n)
-            beliefs.add(answer, particles)
+            beliefs.add(answer)
         made += answers
         left -= batch
         particles.settle(beliefs, passes=_PASSES if curator.remaining else _LAST_PASSES)

@@ -37,5 +37,5 @@ def refitted(
     if singles:
         tree = beliefs.estimate(beliefs.add_all(singles, tree, beliefs.estimate))
     for measurement in others:
-        beliefs.add(measurement, tree)
+        beliefs.add(measurement.against(tree))
     return beliefs.estimate(tree) if others else tree

@@ -71,7 +71,7 @@ class Reweighting:
         self._follow(beliefs, [attrs for attrs in beliefs.held if attrs not in self._potentials])
         for measurement in measurements:
             if len(measurement.query.attrs) > 1:
-                beliefs.add(measurement, self)
+                beliefs.add(measurement.against(self))
                 self._follow(beliefs, [measurement.query.attrs])
         self.settle(beliefs, passes=_PASSES)
         return self.support

@@ -32,7 +32,8 @@ def beliefs_of(a, b, *, stddev):
     beliefs = Beliefs(prior, N, least_doubt=0.01)
     start = GraphicalModel.uniform(DOMAIN, total=N)
     for attrs, shares in ((A, a), (B, b)):
-        beliefs.add(Measurement(Marginal(attrs), N * np.asarray(shares, dtype=np.float64), stddev), start)
+        answer = Measurement(Marginal(attrs), N * np.asarray(shares, dtype=np.float64), stddev)
+        beliefs.add(answer.against(start))
     return beliefs
 
 

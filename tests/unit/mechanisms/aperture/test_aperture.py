@@ -145,7 +145,7 @@ def test_no_spread_keeps_the_public_model_and_endless_spread_is_the_plain_projec
     answer = Measurement(Marginal(("a", "c")), np.array([150.0, 90, 60, 20, 10, 60, 90, 120]), 5.0)
     beliefs = FixedSpread(prior, 600.0, least_doubt=0.01)
     beliefs.spread = spread
-    beliefs.add(answer, start)
+    beliefs.add(answer.against(start))
 
     model = beliefs.estimate(start)
 
@@ -161,10 +161,10 @@ def test_a_repeat_is_compared_with_what_was_believed_before_the_first():
     domain = Domain.of({"a": 2, "b": 2})
     start = GraphicalModel.uniform(domain, total=100.0)
     beliefs = Beliefs(Prior.nothing(domain), 100.0, least_doubt=0.01)
-    beliefs.add(Measurement(Marginal(("a",)), np.array([80.0, 20.0]), 2.0), start)
+    beliefs.add(Measurement(Marginal(("a",)), np.array([80.0, 20.0]), 2.0).against(start))
     agreeing = GraphicalModel(domain, 100.0, {("a",): np.log([0.8, 0.2])})
 
-    beliefs.add(Measurement(Marginal(("a",)), np.array([82.0, 22.0]), 2.0), agreeing)
+    beliefs.add(Measurement(Marginal(("a",)), np.array([82.0, 22.0]), 2.0).against(agreeing))
 
     held = beliefs.held["a",]
     assert held.answers.answer == pytest.approx([81.0, 21.0])

@@ -34,7 +34,7 @@ def taken_in(answers, *, at_once=False):
     start = GraphicalModel(DOMAIN, N, prior.model.potentials)
     if at_once:
         for answer in answers:
-            beliefs.add(answer, start)
+            beliefs.add(answer.against(start))
     else:
         beliefs.add_all(answers, start, beliefs.estimate)
     return beliefs

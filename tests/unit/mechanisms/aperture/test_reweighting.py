@@ -35,7 +35,7 @@ def weights_after(answers, precisions, *, passes, support=PUBLIC):
     records = Reweighting(support, N)
     for _ in range(passes):
         records._pass(held(answers), precisions.items())
-    return records._support.weights
+    return records.support.weights
 
 
 def beliefs(support=PUBLIC):
@@ -154,6 +154,18 @@ def test_following_leaves_the_public_records_as_they_were():
     assert np.array_equal(PUBLIC.weights, before)
 
 
+def test_what_was_given_out_stays_as_it_was_when_more_is_followed():
+    about, records = beliefs(), Reweighting(PUBLIC, N)
+    first = records.follow([measured(A, [16.0, 64.0])], about)
+    before = first.weights.copy()
+
+    about.add(measured(AB, [30.0, 5.0, 0.0, 5.0, 20.0, 20.0]).against(records))
+    records.settle(about, passes=2)
+
+    assert np.array_equal(first.weights, before)
+    assert not np.array_equal(records.support.weights, before)
+
+
 def test_the_second_answer_to_a_marginal_joins_the_first():
     twice = Reweighting(PUBLIC, N).follow([measured(A, [30.0, 50.0]), measured(A, [20.0, 60.0])], beliefs())
     once = Reweighting(PUBLIC, N).follow([measured(A, [25.0, 55.0], 2.0 / np.sqrt(2))], beliefs())
@@ -163,7 +175,7 @@ def test_the_second_answer_to_a_marginal_joins_the_first():
 
 def test_precisions_are_the_spreads_over_the_variance_of_the_noise():
     about = beliefs()
-    about.add(measured(A, [30.0, 50.0], 4.0), Reweighting(PUBLIC, N))
+    about.add(measured(A, [30.0, 50.0], 4.0).against(PUBLIC.with_total(N)))
     evidence, spread = about.held[A].evidence, about.spreads()[A]
 
     found = about.pull(A, about.spreads()[A])
@@ -173,7 +185,7 @@ def test_precisions_are_the_spreads_over_the_variance_of_the_noise():
 
 def test_no_precision_trusts_a_cell_beyond_the_most():
     about = beliefs()
-    about.add(measured(A, [1.0, 79.0], 1e-9), Reweighting(PUBLIC, N))
+    about.add(measured(A, [1.0, 79.0], 1e-9).against(PUBLIC.with_total(N)))
 
     weight = about.pull(A, about.spreads()[A]) * about.held[A].evidence.mass
 
@@ -232,7 +244,7 @@ def test_weights_at_rest_stay_where_they_are_and_go_on_from_there():
     assert anew.support.weights == pytest.approx(fitted.weights, rel=1e-6)
     assert np.abs(twice.support.weights - fitted.weights).max() > 0.1
     # One more answer moves both to the same place.
-    about.add(measured(AB, [30.0, 5.0, 0.0, 5.0, 20.0, 20.0], stddev=1.0), records)
+    about.add(measured(AB, [30.0, 5.0, 0.0, 5.0, 20.0, 20.0], stddev=1.0).against(records))
     for both in (anew, records):
         both.settle(about, passes=300)
     assert anew.support.weights == pytest.approx(records.support.weights, rel=1e-6)

@@ -9,7 +9,8 @@ from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
 from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Cell, Fourier, Marginal
-from sidelight.uncertainty.surprise import Surprises, Trial, level, variance_at_one
+from sidelight.uncertainty.dispersion import Trial, level, variance_at_one
+from sidelight.uncertainty.model_error import model_error
 
 N = 10_000.0
 DOMAIN = Domain.of({"a": 2, "b": 2, "c": 2})
@@ -30,6 +31,14 @@ def trials_of(*spreads, stddev, seed=0, cells=200):
 
 def measured(attrs, answer, stddev=1.0):
     return Measurement(Marginal(tuple(attrs)), np.asarray(answer, dtype=float), stddev)
+
+
+def tried(attrs, answer, stddev=1.0, *, model=UNIFORM):
+    return measured(attrs, answer, stddev).against(model)
+
+
+def told(*measurements, domain=DOMAIN, total=N, **settings):
+    return model_error(domain, measurements, total=total, **settings)
 
 
 @pytest.mark.parametrize("s", [1.0, 20.0, 400.0])
@@ -71,58 +80,54 @@ def test_a_trial_that_noise_swamps_says_nothing():
 
 
 def test_one_cell_can_test_a_model():
-    surprises = Surprises(DOMAIN, told=DOMAIN.attrs)
-    for value in (2700.0, 2300.0, 2600.0):
-        surprises.note(Measurement(Cell(("a", "b"), (0, 1)), np.array([value]), 1.0), UNIFORM, total=N)
+    cells = [Measurement(Cell(("a", "b"), (0, 1)), np.array([y]), 1.0) for y in (2700.0, 2300.0, 2600.0)]
 
-    assert 2 < surprises.levels()["met"] < 200
-    assert 2 < surprises.levels()["unmet"] < 1000
+    levels = told(*(cell.against(UNIFORM) for cell in cells), public_attrs=DOMAIN.attrs)["levels"]
+
+    assert 2 < levels["met"] < 200
+    assert 2 < levels["unmet"] < 1000
 
 
 def test_marginals_whose_attributes_met_are_kept_apart_from_the_rest():
-    surprises = Surprises(DOMAIN, [measured("a", [5000, 5000])])
-    assert surprises.kind(("a",)) == "met"
-    assert surprises.kind(("b",)) == surprises.kind(("a", "b")) == "unmet"
+    pairs = [tried(pair, [3500, 1500, 1500, 3500]) for pair in ("ab", "bc", "ca")]
 
-    for pair in ("ab", "bc", "ca"):
-        surprises.note(measured(pair, [3500, 1500, 1500, 3500]), UNIFORM, total=N)
-    surprises.note(measured("abc", [1250] * 8), UNIFORM, total=N)
+    found = told(measured("a", [5000, 5000]), *pairs, tried("abc", [1250] * 8))
 
-    assert surprises.kind(("a", "b", "c")) == "met"
-    levels = surprises.levels()
-    assert levels["unmet"] > 100 * levels["met"]
+    assert found["trials"] == {"met": 1, "unmet": 3}
+    assert found["levels"]["unmet"] > 100 * found["levels"]["met"]
+
+
+def test_a_measurement_without_a_prediction_tries_nothing_and_counts_as_met():
+    before = told(measured("ab", [2500] * 4), tried("ab", [3500, 1500, 1500, 3500]))
+
+    assert before["trials"] == {"met": 1, "unmet": 0}
 
 
 def test_queries_that_count_no_records_test_nothing():
-    surprises = Surprises(DOMAIN)
-    surprises.note(Measurement(Fourier(("a",)), np.array([900.0]), 1.0), UNIFORM, total=N)
+    wave = Measurement(Fourier(("a",)), np.array([900.0]), 1.0)
 
-    assert surprises.levels() == {}
+    assert told(wave.against(UNIFORM)) is None
+    assert told(wave.against(UNIFORM), measured("b", [5000, 5000]))["levels"] == {}
 
 
-def test_the_card_is_plain_and_names_what_nothing_told_of():
-    surprises = Surprises(DOMAIN)
-    surprises.note(measured("a", [6000, 4000]), UNIFORM, total=N)
-    surprises.tell(("c",))
+def test_what_is_told_is_plain_and_names_what_nothing_told_of():
+    found = told(tried("a", [6000, 4000]), public_attrs=("c",), dispersions={("a",): (2.0, 1.5)})
 
-    told = json.loads(json.dumps(surprises.card(spreads={("a",): (2.0, 1.5)})))["model_error"]
-
-    assert told["untold"] == ["b"]
-    assert told["trials"] == {"met": 0, "unmet": 1}
-    assert told["spreads"] == [{"attrs": ["a"], "s": 2.0, "sampling": 1.5}]
-    assert set(told["levels"]) == {"unmet"}
+    found = json.loads(json.dumps(found))
+    assert found["untold"] == ["b"]
+    assert found["trials"] == {"met": 0, "unmet": 1}
+    assert found["spreads"] == [{"attrs": ["a"], "s": 2.0, "sampling": 1.5}]
+    assert set(found["levels"]) == {"unmet"}
 
 
 def test_a_marginal_of_one_cell_tries_nothing():
     domain = Domain.of({"a": 1})
-    surprises = Surprises(domain)
-    surprises.note(measured("a", [N]), Histogram.uniform(domain, total=N), total=N)
+    made = tried("a", [N], model=Histogram.uniform(domain, total=N))
 
-    assert surprises.levels() == {}
+    assert told(made, domain=domain)["levels"] == {}
 
 
 def test_a_total_of_one_record_does_no_harm():
-    one = Surprises(DOMAIN)
-    one.note(measured("abc", np.zeros(8), 50.0), Histogram.uniform(DOMAIN, total=1.0), total=1.0)
+    made = tried("abc", np.zeros(8), 50.0, model=Histogram.uniform(DOMAIN, total=1.0))
 
-    assert np.isfinite(one.levels()["unmet"])
+    assert np.isfinite(told(made, total=1.0)["levels"]["unmet"])
