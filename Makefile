@@ -1,6 +1,7 @@
 # Everything sets itself up: Python 3.11 or newer, pip and make are enough.
 PYTHON ?= python3
 BIN := .venv/bin
+TORCH ?= 2.13.0+cpu
 FAST := not slow and not statistical and not paper and not spark
 
 .PHONY: help env demo docs test test-slow fuzz lint format clean
@@ -41,7 +42,12 @@ docs: .venv/docs-ready
 test: env
 	$(BIN)/python -m pytest -m "$(FAST)" -n 2 --dist loadfile
 
-test-slow: env
+# The CPU build alone: plain torch fetches gigabytes for graphics cards. Where pip finds none, its tests skip.
+.venv/torch-ready: .venv/dev-ready
+	$(BIN)/python -m pip install --quiet --only-binary :all: 'torch==$(TORCH)' || echo "no CPU build of torch found"
+	@touch $@
+
+test-slow: env .venv/torch-ready
 	$(BIN)/python -m pytest -m "not ($(FAST))" -n 2 --dist loadfile
 
 N ?= 5000

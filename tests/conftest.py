@@ -27,10 +27,17 @@ from sidelight.testing import SeededNoise
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import postgres_server
+import skips
 
 # A busy machine is no fault of the code: no test is timed.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What was skipped is listed; see skips.py."""
+    config.pluginmanager.register(skips, "skips")
+
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -257,6 +257,7 @@ def test_bad_input_is_refused():
         fit(DOMAIN, noisy(), total=1.0, impossible=[(("a",), np.array([True, True]))])
 
 
+@pytest.mark.slow
 def test_torch_fits_the_same_model_as_numpy():
     pytest.importorskip("torch", reason="torch is not installed: pip install 'sidelight[torch]'")
     measurements = [*noisy(), Measurement(Range((("c", 1, 2),)), np.array([300.0]), 5.0)]

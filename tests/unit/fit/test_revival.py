@@ -86,6 +86,7 @@ def test_what_is_impossible_is_never_brought_back():
     assert model.fit.converged
 
 
+@pytest.mark.slow
 def test_torch_brings_the_same_cells_back():
     pytest.importorskip("torch", reason="torch is not installed: pip install 'sidelight[torch]'")
     start = fitted(first_measurements(0))

@@ -115,6 +115,7 @@ def test_bad_tables_are_refused():
         GraphicalModel.uniform(DOMAIN, total=0.0)
 
 
+@pytest.mark.slow
 def test_torch_gives_the_same_marginals_as_numpy():
     pytest.importorskip("torch", reason="torch is not installed: pip install 'sidelight[torch]'")
     mask = np.zeros((2, 4), dtype=bool)
