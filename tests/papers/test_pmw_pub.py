@@ -14,6 +14,7 @@ from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
+from sidelight.privacy.event import Gaussian
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
@@ -23,6 +24,39 @@ from sidelight.testing import SeededNoise
 pytestmark = [pytest.mark.paper, pytest.mark.slow]
 ATTRS = ("SCHL", "MAR", "RELP", "ESP", "CIT", "ANC", "SEX", "RAC1P", "EMPLOYED")
 UNIT = Unit("replace")
+
+
+def test_adult_has_the_papers_domain(shared_data):
+    """The table of data sets (spec 5.4): 13 attributes, 146 values in all, 731,566,080,000 cells; exact.
+
+    The workloads are 286 three-way marginals there, 3,003 five-way ones of the reduced ACS.
+    """
+    described = json.loads((shared_data / "adult_pmwpub_coded.domain.json").read_text(encoding="utf-8"))
+    # Age by tens and the years of education stand for age and education.
+    sizes = {attr: size for attr, size in described.items() if attr not in ("age", "education")}
+    domain = Domain.of(sizes)
+
+    assert len(domain) == 13
+    assert sum(domain.shape) == 146
+    assert domain.size(domain.attrs) == 731_566_080_000
+    assert len(Workload.marginals(domain, degree=3)) == 286
+
+
+def test_a_hundred_rounds_at_the_papers_promise_cost_what_its_formulas_say(massachusetts):
+    """Section 5.1 with T = 100, ε = 1, δ = 1e-10: ε₀ = √(ρ/T) = 0.01150764, so σ = 1/ε₀ = 86.898771."""
+    _, public, workload = massachusetts
+    budget = Budget(epsilon=1.0, delta=1e-10)
+    mechanism = PMWPub(rounds=100)
+    curator = Curator(
+        public, allotment=mechanism.allotment(budget), unit=UNIT,
+        ledger=MemoryLedger(Promise(budget, UNIT, "paper")), noise=SeededNoise(0),
+    )  # fmt: skip
+
+    mechanism.run(curator, Workload(list(workload)[:3]), public=public)
+
+    measured = [event for event in curator.events if isinstance(event, Gaussian)]
+    assert len(measured) == 100
+    assert {round(event.stddev, 5) for event in measured} == {86.89877}
 
 
 @pytest.fixture(scope="module")
