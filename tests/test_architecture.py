@@ -4,6 +4,7 @@ Every rule is a function from source code to what breaks it, and a planted case 
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -477,3 +478,17 @@ def test_looking_after_payment_is_no_planted_case():
     )
 
     assert list(looks_before_paying(ast.parse(source), "curator/curator.py")) == []
+
+
+def test_the_tree_in_contributing_names_every_room_and_every_file_it_names_exists():
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tree = text.split("```text\nsrc/sidelight/\n")[1].split("```")[0]
+    named = {line.split()[0] for line in tree.splitlines()}
+
+    folders = {f"{name_of(path.parent)}/" for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE}
+    assert folders <= named
+    walked = text.split("## The tree")[1].split("## What we check first")[0]
+    rooms = (*(room for room in FLOW if (SOURCE / room).is_dir()), "measurement.py")
+    for path in re.findall(r"`([a-z_/]+\.py)`", walked):
+        if path.startswith(rooms):
+            assert (SOURCE / path).is_file(), path
