@@ -492,3 +492,18 @@ def test_the_tree_in_contributing_names_every_room_and_every_file_it_names_exist
     for path in re.findall(r"`([a-z_/]+\.py)`", walked):
         if path.startswith(rooms):
             assert (SOURCE / path).is_file(), path
+
+
+def test_every_file_of_ours_that_a_docstring_or_a_page_names_exists():
+    repository = SOURCE.parents[1]
+    ours = [
+        path.as_posix()
+        for room in ("src", "tests", "benchmarks")
+        for path in (repository / room).rglob("*.py")
+    ]
+    texts = [*SOURCE.rglob("*.py"), *(repository / "docs").rglob("*.md"), repository / "CONTRIBUTING.md"]
+
+    for text in texts:
+        for named in re.findall(r"(?<![\w./])((?:[a-z_]+/)*[a-z_]+\.py)\b", text.read_text(encoding="utf-8")):
+            is_ours = any(path.endswith(f"/{named}") for path in ours)
+            assert is_ours or named == "make_data.py", f"{text} names {named}"

@@ -3,7 +3,7 @@
     minimise  n KL(p ‖ rest) + Σ_i ½ a_i (n p_i − y_i)²      over the marginal p, the rest as it is
 
 At the optimum the potential is θ = a (y − n p) + ν, where ν keeps the total. APERTURE solves for one marginal
-after another, on its tree (tree_following.py) and with weighted records (reweighting.py) alike.
+after another, on its tree (following.py) and with weighted records (reweighting.py) alike.
 
 PRIVACY: a function of noisy answers and of models; post-processing.
 """

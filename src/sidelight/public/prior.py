@@ -1,10 +1,10 @@
 """A public model: public records as a smoothed Markov random field, at no privacy cost.
 
-    1. structure   the marginals that carry over from half of the records to the other (public_structure.py)
-    2. smoothing   t_c, those marginals with each attribute smoothed on its own (public_smoothing.py)
+    1. structure   the marginals that carry over from half of the records to the other (structure.py)
+    2. smoothing   t_c, those marginals with each attribute smoothed on its own (smoothing.py)
     3. fit         q, the model of maximum likelihood for all t_c
     4. others      the same for other halves, so that no single structure is all there is
-    5. grain       weighted records that say what trees have no room for (public_grain.py)
+    5. grain       weighted records that say what trees have no room for (grain.py)
 
 spec/aperture 2, which has one tree.
 """

@@ -6,7 +6,7 @@ Whole cliques are large, and what is known about them is small: potentials, and 
 So these are first brought together on a few small tables (``nesting.py``), in logarithms. The clique is
 the product of those, in probabilities, each scaled by its peak; and everything that is asked of it is
 summed through the same small tables. Where it pays, the product itself is never written down
-(``contracting.py``).
+(``contraction.py``).
 
 The scale of every table is kept as a logarithm, so the result is exact as long as what underflows is
 small beside Z. It can be checked: no table exceeds its scale, and what is lost is below 10⁻³⁰⁸ a cell.

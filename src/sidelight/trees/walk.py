@@ -5,9 +5,9 @@
     on the way to the next clique, what both share is brought to what the last one says of it
 
 Coordinate ascent in potentials, where each step is solved for exactly by whoever walks: proportional fitting
-(likelihood.py), and noisy answers with a prior (tree_following.py). A calibration for every step would take
-as long as the whole tree; carried along the walk, a change takes as long as its clique. A sweep over all
-marginals goes along every edge once down and once up, which is about two calibrations.
+(fit/proportional_fitting.py), and noisy answers with a prior (fit/following.py). A calibration for every step
+would take as long as the whole tree; carried along the walk, a change takes as long as its clique. A sweep
+over all marginals goes along every edge once down and once up, which is about two calibrations.
 
 Jiroušek, Přeučil (1995), "On the effective implementation of the iterative proportional fitting procedure".
 """

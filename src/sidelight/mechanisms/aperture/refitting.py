@@ -1,7 +1,7 @@
 """Another tree of the public records after the same answers, all at once.
 
 It keeps of its public marginals what there is room for beside those that were measured. The first tree's own
-are narrowed before it is known what will be measured (public_model.py), so others say what it had to drop.
+are narrowed before it is known what will be measured (public/prior.py), so others say what it had to drop.
 
 PRIVACY: a function of public data and of noisy answers; post-processing.
 """
