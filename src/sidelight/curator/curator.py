@@ -143,7 +143,6 @@ class Curator(Door):
 
     def measure(self, query: Query, cost: Cost, *, noise: NoiseKind | None = None) -> Measurement:
         """The query's answer with exact noise: Gaussian for zCDP and Laplace for pure ε, unless said."""
-        step = query.resolution
         event = measuring(query, cost, self.unit, noise=noise)
 
         def draw(exact: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -154,9 +153,8 @@ class Curator(Door):
         noisy = self._pay_then(event, lambda: whole(query, self._exact(query)), draw)
         where = f"round {self._rounds}: " if self._rounds else ""
         self._tell(f"{where}measured {query.describe()}")
-        return Measurement(
-            query, np.asarray(noisy * float(step), dtype=np.float64), event.stddev * float(step)
-        )
+        step = float(query.resolution)
+        return Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
 
     def _tell(self, what: str) -> None:
         super()._tell(what)

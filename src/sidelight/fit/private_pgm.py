@@ -1,15 +1,14 @@
 """Private-PGM: the graphical model whose marginals fit the noisy measurements best.
 
-    minimise  L(p) + w · KL(p ‖ q)      over all distributions p = q exp(Σ θ_c) / Z
+    minimise  L(p)      over all distributions p = exp(Σ θ_c) / Z
 
-L is the weighted least squares of ``least_squares.py``; q the prior (uniform, or given), w its
-weight (0 unless a prior is given). θ has one table for each attribute set that was measured. A
-step of mirror descent moves the potentials against the gradient, θ ← θ − η (∇L(p) + w θ), and
+L is the weighted least squares of ``least_squares.py``. θ has one table for each attribute set that was
+measured. A step of mirror descent moves the potentials against the gradient, θ ← θ − η ∇L(p), and
 sums the tree once. We take accelerated steps,
 
-    y ← (1 − τ) x + τ z,    θ_z ← ((1 + wA) θ_z − a ∇L(y)) / (1 + w(A + a)),    x ← (1 − τ) x + τ z
+    y ← (1 − τ) x + τ z,    θ_z ← θ_z − a ∇L(y),    x ← (1 − τ) x + τ z
 
-with τ = a/(A + a) and C a² = (A + a)(1 + wA), where C, the curvature of L against KL, is found by
+with τ = a/(A + a) and C a² = A + a, where C, the curvature of L against KL, is found by
 backtracking: ½ ∇²L[z′ − z] ≤ C · KL(z′ ‖ z). Momentum is dropped whenever L(x) rises. A few plain
 steps with a line search then end the fit, since z, whose potentials we keep, swings about x.
 
@@ -38,7 +37,7 @@ from sidelight.data.impossible import masks
 from sidelight.fit.least_squares import LeastSquares, estimate_total
 from sidelight.fit.revival import lifted, nudge, sparing, worth_of
 from sidelight.measurement import Measurement
-from sidelight.models.graphical import Fit, GraphicalModel, Impossible, Potentials, check_table, forbidding
+from sidelight.models.graphical import Fit, GraphicalModel, Potentials, check_table, forbidding
 from sidelight.trees.arrays import arrays
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.sum_product import Calibrator, inner_order
@@ -51,8 +50,6 @@ _FEWEST_STEPS = 45
 """Before this many accepted steps the way is too short to tell how far it goes on."""
 _MOST_REVIVALS = 8
 """How often one fit brings cells back before it takes its own word for being done."""
-_MOST_MASS = 1e60
-"""With a prior, wA grows geometrically; at this size no step moves anything any more."""
 _ROUNDING = 1e-12
 """How far KL(z′ ‖ z), a difference of large numbers, can be off."""
 
@@ -76,8 +73,6 @@ class MirrorDescent:
     """Whether steps carry momentum."""
     polish_steps: int = 30
     """Plain steps at the end of an accelerated fit."""
-    max_cells: int | None = None
-    """Refuse a model of more cells than this; None allows any."""
     arrays: str = "numpy"
     """"numpy", "torch:cpu" or "torch:cuda"."""
 
@@ -85,8 +80,6 @@ class MirrorDescent:
         _check.positive_integer(max_steps=self.max_steps)
         _check.positive(tolerance=self.tolerance)
         _check.natural(polish_steps=self.polish_steps)
-        if self.max_cells is not None:
-            _check.positive_integer(max_cells=self.max_cells)
 
     def estimate(
         self,
@@ -95,10 +88,7 @@ class MirrorDescent:
         *,
         total: float | None = None,
         start: GraphicalModel | Potentials | None = None,
-        prior: GraphicalModel | Potentials | None = None,
-        prior_weight: float = 1.0,
         precisions: Sequence[ArrayLike] | None = None,
-        impossible: Sequence[Impossible] = (),
     ) -> GraphicalModel:
         """The model that fits the measurements best.
 
@@ -108,40 +98,28 @@ class MirrorDescent:
             total: What the model sums to; by default the mean of what the measurements sum to.
             start: Where to start from: the model of the round before, or any potentials. What the
                 measurements do not determine stays as it was there.
-            prior: q, from which p departs only as far as the measurements are worth.
-            prior_weight: w, in the units of L. Counts only where a prior is given.
             precisions: 1/σ² for each measurement, one number or one for each answer, in place of its own.
-            impossible: Combinations that never get mass, beside those that the domain declares.
         """
         n = estimate_total(domain, measurements) if total is None else total
-        _check.positive(total=n, prior_weight=prior_weight)
+        _check.positive(total=n)
         library = arrays(self.arrays)
         squares = LeastSquares(domain, measurements, total=n, precisions=precisions, library=library)
         begun = _in_inner_order(domain, start)
-        base = begun if prior is None else _in_inner_order(domain, prior)
-        for attrs, mask in impossible:
-            check_table(domain, attrs, np.shape(mask), "constraint")
-
-        tree = JunctionTree.of(domain, [*squares.sets, *base, *(attrs for attrs, _ in impossible)])
-        if self.max_cells is not None:
-            tree.require_cells(self.max_cells)
-        # With a prior, θ counts from it; without one, θ begins with the start's own potentials.
-        away = {a: p - base.get(a, 0.0) for a, p in begun.items()} if prior is not None else begun
-        fixed = {a: p for a, p in base.items() if prior is not None or a not in squares.sets}
-        first = [away.get(a, np.zeros(shape)) for a, shape in zip(squares.sets, squares.shapes, strict=True)]
+        fixed = {a: p for a, p in begun.items() if a not in squares.sets}
+        first = [begun.get(a, np.zeros(shape)) for a, shape in zip(squares.sets, squares.shapes, strict=True)]
         calibrator = Calibrator(
-            tree,
+            JunctionTree.of(domain, [*squares.sets, *begun]),
             squares.sets,
             library=library,
-            fixed=[*fixed.items(), *forbidding([*masks(domain), *impossible])],
+            fixed=[*fixed.items(), *forbidding(masks(domain))],
         )
-        descent = _Descent(self, squares, calibrator, 0.0 if prior is None else prior_weight)
+        descent = _Descent(self, squares, calibrator)
         theta, fit = descent.run(library.stack_flat([library.array(table) for table in first]))
 
         potentials = dict(fixed)
         for attrs, shape, where in zip(squares.sets, squares.shapes, squares.slices, strict=True):
             table = library.numpy(theta[where]).reshape(shape)
-            potentials[attrs] = potentials.get(attrs, 0.0) + table - table.max()
+            potentials[attrs] = table - table.max()
         return GraphicalModel(
             domain,
             n,
@@ -149,7 +127,6 @@ class MirrorDescent:
                 domain.canonical(attrs): _canonical(domain, attrs, table)
                 for attrs, table in potentials.items()
             },
-            tuple((attrs, np.asarray(mask, dtype=np.bool_)) for attrs, mask in impossible),
             fit=fit,
             arrays=self.arrays,
         )
@@ -167,16 +144,12 @@ class _Point:
 class _Descent:
     """One fit: potentials in, potentials out."""
 
-    def __init__(
-        self, settings: MirrorDescent, squares: LeastSquares, calibrator: Calibrator, prior_weight: float
-    ) -> None:
+    def __init__(self, settings: MirrorDescent, squares: LeastSquares, calibrator: Calibrator) -> None:
         self._settings = settings
         self._squares = squares
         self._calibrator = calibrator
         self._library = squares.library
-        self._weight = prior_weight
         self._steps = 0
-        self._prior_log_partition = 0.0
         self._least = _FLOOR_PER_CELL * squares.cells
 
     def run(self, theta: Any) -> tuple[Any, Fit]:
@@ -184,8 +157,6 @@ class _Descent:
         if not self._squares.cells:
             self._point(theta)
             return theta, Fit(0.0, 1, converged=True)
-        if self._weight:
-            self._prior_log_partition = self._point(0.0 * theta).log_partition
         point = self._point(theta)
         if self._settings.accelerate:
             point, curvature, converged = self._accelerated(point)
@@ -194,7 +165,7 @@ class _Descent:
         else:
             first = 1.0 / self._squares.steepness(point.shares)
             point, converged = self._plain(point, first, self._settings.max_steps)
-        return point.theta, Fit(self._objective(point), self._steps, converged)
+        return point.theta, Fit(self._squares.loss(point.shares), self._steps, converged)
 
     def _point(self, theta: Any) -> _Point:
         """Sum the tree at these potentials."""
@@ -207,30 +178,22 @@ class _Descent:
         self._steps += 1
         return _Point(theta, shares, log_partition)
 
-    def _objective(self, point: _Point) -> float:
-        loss = self._squares.loss(point.shares)
-        if self._weight:
-            inner = self._library.dot(point.theta, point.shares)
-            loss += self._weight * (inner - point.log_partition + self._prior_log_partition)
-        return loss
-
     def _is_close(self, gap: float, objective: float) -> bool:
         return gap <= self._settings.tolerance * max(objective, self._least)
 
     def _accelerated(self, z: _Point) -> tuple[_Point, float, bool]:
         """Accelerated descent: the last z, the curvature found, and whether x converged."""
-        squares, weight = self._squares, self._weight
+        squares = self._squares
         curvature = self._first_curvature(z)
         x, mass = z.shares, 0.0
         value = squares.loss(x)
         trail = _Trail()
         revivals = 0
         while self._steps < self._settings.max_steps:
-            scale = 1.0 + weight * mass
-            step = (scale + math.sqrt(scale * scale + 4.0 * curvature * mass * scale)) / (2.0 * curvature)
+            step = (1.0 + math.sqrt(1.0 + 4.0 * curvature * mass)) / (2.0 * curvature)
             share = step / (mass + step)
             slope = self._slope(x + share * (z.shares - x), z)
-            after = self._point((scale * z.theta - step * slope) / (1.0 + weight * (mass + step)))
+            after = self._point(z.theta - step * slope)
             needed = self._curvature_between(z, after)
             if not needed <= curvature:  # or is not a number, where potentials went too far
                 curvature = max(2.0 * curvature, min(8.0 * curvature, needed))
@@ -238,15 +201,14 @@ class _Descent:
             curvature *= 0.9
             z, mass, x = after, mass + step, x + share * (after.shares - x)
             before, value, reached = value, squares.loss(x), squares.loss(z.shares)
-            if not weight and reached < value:
+            if reached < value:
                 # Any better point may take the place of x.
                 x, value = z.shares, reached
-            if not weight and value > before:
+            if value > before:
                 x, value, mass = z.shares, reached, 0.0
-            trail.add(self._objective(z) if weight else value)
-            settled = weight > 0 or self._is_close((reached - value) / 2, value)
-            if (settled and self._is_close(trail.gap, value)) or weight * mass > _MOST_MASS:
-                revived = None if weight or revivals == _MOST_REVIVALS else self._revived(z, value)
+            trail.add(value)
+            if self._is_close((reached - value) / 2, value) and self._is_close(trail.gap, value):
+                revived = None if revivals == _MOST_REVIVALS else self._revived(z, value)
                 if revived is None:
                     return z, curvature, True
                 z, mass, revivals = revived, 0.0, revivals + 1
@@ -254,9 +216,8 @@ class _Descent:
         return z, curvature, False
 
     def _slope(self, shares: Any, point: _Point) -> Any:
-        """∇L at these shares; without a prior, such that no cell that is empty at the point sinks further."""
-        slope = self._squares.gradient(shares)
-        return slope if self._weight else sparing(self._squares, slope, point.shares)
+        """∇L at these shares, such that no cell that is empty at the point sinks further."""
+        return sparing(self._squares, self._squares.gradient(shares), point.shares)
 
     def _revived(self, z: _Point, objective: float) -> _Point | None:
         """The point with cells back that were wrongly at 0; None where that would change little."""
@@ -291,13 +252,13 @@ class _Descent:
 
     def _plain(self, point: _Point, step: float, most: int) -> tuple[_Point, bool]:
         """Mirror descent with a line search (spec 7.2), up to ``most`` steps in all."""
-        value = self._objective(point)
+        value = self._squares.loss(point.shares)
         trail = _Trail()
         taken = 0
         while self._steps < most:
-            slope = self._slope(point.shares, point) + self._weight * point.theta
+            slope = self._slope(point.shares, point)
             after = self._point(point.theta - step * slope)
-            new = self._objective(after)
+            new = self._squares.loss(after.shares)
             if value - new >= 0.5 * self._library.dot(slope, point.shares - after.shares):
                 point, value = after, new
                 taken += 1

@@ -1,14 +1,14 @@
 """Candidates of the graphical-model mechanisms: the downward closure, kept within a model size."""
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import Literal
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import TooLargeError, WorkloadError
-from sidelight.privacy.budget import Cost, Rho
-from sidelight.privacy.event import Gaussian
+from sidelight.measurement import stddev_of
+from sidelight.privacy.budget import Cost
 from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
@@ -21,9 +21,8 @@ def mib(cells: int) -> float:
 
 
 def marginal_stddev(cost: Cost, unit: Unit) -> float:
-    """σ of a marginal measured with Gaussian noise at this cost."""
-    assert isinstance(cost, Rho)
-    return Gaussian.at(cost, what="", l2_squared=Fraction(unit.l2_squared)).stddev
+    """σ of any marginal measured at this cost."""
+    return stddev_of(Marginal(()), cost, unit)
 
 
 def tractable(

@@ -10,8 +10,8 @@ from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.measurement import measuring, stddev_of
 from sidelight.mechanisms.base import Outlook
 from sidelight.models.components import Components, joined_by_impossible
-from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
+from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries import workload as workloads
 from sidelight.queries.query import Cell, Marginal, Query, expected_l1_noise
@@ -69,7 +69,7 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
 
 def noisiest(
     mwem: "MWEM", domain: Domain, asked: workloads.Workload, *, allotment: Cost, unit: Unit
-) -> Iterator[events.Gaussian | events.Laplace]:
+) -> Iterator[Gaussian | Laplace]:
     """The total, the first histogram, and every query at a round's cost, as far as they are measured."""
     rest = allotment
     if not unit.total_is_public:

@@ -43,7 +43,7 @@ class Fit:
     """How a model came about."""
 
     objective: float
-    """The data term, plus the weighted divergence from the prior where there is one."""
+    """How far the model is from the measurements, in units of their noise."""
     steps: int
     """How often the tree was summed."""
     converged: bool

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from sidelight.data.domain import Attrs, Combination, Domain
-from sidelight.errors import TooLargeError
 from sidelight.trees.triangulation import BYTES_PER_CELL, interaction_graph, smallest_triangulation
 
 
@@ -74,17 +73,6 @@ class JunctionTree:
         self.domain.require(sorted(wanted))
         holding = [index for index, clique in enumerate(self._sets) if wanted <= clique]
         return min(holding, key=lambda index: self.domain.size(self.cliques[index]), default=None)
-
-    def require_cells(self, most: int) -> None:
-        """Refuse a model that would be larger than this, before anything is allocated."""
-        if self.cells > most:
-            largest = max(self.cliques, key=self.domain.size)
-            raise TooLargeError(
-                f"this model needs {self.cells:,} cells ({self.bytes / 2**20:,.1f} MB), more than the limit "
-                f"of {most:,} ({BYTES_PER_CELL * most / 2**20:,.1f} MB). Its largest clique is "
-                f"{' × '.join(largest)} with {self.domain.size(largest):,} cells. "
-                f"Measure smaller marginals, or raise the size limit."
-            )
 
 
 @lru_cache(maxsize=8)

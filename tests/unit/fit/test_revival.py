@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Combination, Domain
 from sidelight.fit import private_pgm as mirror_descent
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement
@@ -78,9 +78,9 @@ def test_cells_that_belong_at_zero_stay_there_and_sink_little_further(monkeypatc
 
 
 def test_what_is_impossible_is_never_brought_back():
-    mask = np.array([False, False, False, True])
+    domain = Domain(DOMAIN.attrs, DOMAIN.shape, (Combination(("a", "b"), ((3,), tuple(range(5)))),))
 
-    model = fitted(later_measurements(0), impossible=[(("a",), mask)])
+    model = MirrorDescent().estimate(domain, later_measurements(0), total=TOTAL)
 
     assert model.count(("a",))[3] == 0.0
     assert model.fit.converged

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sidelight.data.domain import Combination, Domain
-from sidelight.errors import TooLargeError, WorkloadError
+from sidelight.errors import WorkloadError
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.triangulation import SizeOracle
 
@@ -92,13 +92,6 @@ def test_an_unknown_attribute_is_named():
         SizeOracle(BINARY).cells_with(("z",))
     with pytest.raises(WorkloadError, match="unknown attribute 'z'"):
         JunctionTree.of(BINARY, []).home(("z",))
-
-
-def test_a_model_beyond_the_limit_is_refused_with_its_largest_clique():
-    tree = JunctionTree.of(Domain.of({"a": 1000, "b": 2000}), [("a", "b")])
-
-    with pytest.raises(TooLargeError, match=r"2,000,000 cells .*largest clique is a × b"):
-        tree.require_cells(1000)
 
 
 def test_what_is_impossible_has_a_part_in_the_tree_though_domains_are_equal_without_it():

@@ -140,6 +140,8 @@ def expected_error(beliefs: Beliefs, model: ManyCountable, asked: Sequence[Attrs
 
 def _among(appeal: Array, share: float) -> Array:
     """The probability of each to be among those selected, which are this share of all."""
+    from scipy.optimize import brentq
+
     if share >= 1:
         return np.ones(appeal.size)
 
@@ -147,11 +149,8 @@ def _among(appeal: Array, share: float) -> Array:
         # Chances as small as exp(−1000) matter here, so it is their logarithms that are shifted.
         return np.asarray(-np.expm1(-np.exp(np.minimum(log_time + appeal, 40.0))))
 
-    low, high = -40.0, 40.0 - float(appeal.min())
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if among(middle).mean() >= share else (middle, high)
-    return among(high)
+    high = 40.0 - float(appeal.min())
+    return among(brentq(lambda log_time: float(among(log_time).mean()) - share, -40.0, high, xtol=1e-12))
 
 
 def _gains(prospect: Prospect, spreads: Sequence[float] | Array, stddev: float) -> list[float]:
