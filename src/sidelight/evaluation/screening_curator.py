@@ -75,7 +75,8 @@ class ScreeningCurator(Door):
 
     def best_mixture(self, public: Support, workload: Workload, cost: Cost, *, name: str) -> NoisyMixture:
         """Pay, write, look, draw: the best-mixture error of one public table, with Laplace noise."""
-        n = self._table.records  # public under replacement
+        # PRIVACY: n is public under replacement (spec 9.2, N9), and check_unit refuses the rest.
+        n = self._table.records
         event, step = spending(cost, name=name, unit=self.unit, n=n), _step(n)
 
         def look() -> NDArray[np.int64]:
