@@ -51,7 +51,7 @@ def source_name(source: str | os.PathLike[str]) -> str:
     >>> source_name("postgresql://bob:4711@host:5432/survey?password=4711#people")
     'postgresql: survey#people'
     >>> source_name("mysql://bob:4711@host/survey")
-    'mysql: survey'
+    'mysql://…'
     >>> source_name("host=db user=bob password=4711")
     'a database'
     """
@@ -61,7 +61,8 @@ def source_name(source: str | os.PathLike[str]) -> str:
         return _UNNAMED if _holds_secret(text) else text
     database, fragment = _parts(text)
     named = database + (f"#{fragment}" if fragment else "")
-    return f"{scheme}: {named}" if named else f"{scheme}://…"
+    is_known = scheme in _POSTGRES or scheme.startswith("sqlite")
+    return f"{scheme}: {named}" if named and is_known else f"{scheme}://…"
 
 
 def ledger_name(where: str | os.PathLike[str]) -> str:

@@ -79,6 +79,8 @@ def test_a_planted_sentence_that_nobody_looks_at_would_be_seen():
         ("postgresql://reader@db/survey#schema.people", "postgresql: survey#schema.people"),
         ("postgresql://reader@db/my%20survey", "postgresql: my survey"),
         ("postgresql://db", "postgresql://…"),
+        ("mysql://host/survey#people", "mysql://…"),
+        ("https://host/a-path-that-only-its-owner-knows/people.csv", "https://…"),
     ],
 )
 def test_a_path_is_said_as_it_is_and_a_database_by_its_names(source, said):

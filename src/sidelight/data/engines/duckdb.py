@@ -171,6 +171,7 @@ class DuckDBEngine(SqlEngine):
         if not columns:
             return [np.array(self.records, dtype=np.int64) for _ in marginals]
         schema = Schema(columns)
+        # PRIVACY: what is expected decides on speed alone; counts, and what is told of them, are the same.
         counter = MarginalCounter(schema.domain, marginals, expected=self.records)
         for batch in encoded_columns(self._duckdb, schema):
             if any(any(refused(codes)) for codes in batch):
