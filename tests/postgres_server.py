@@ -76,14 +76,32 @@ def running() -> Iterator[Server]:
         data, options = folder / "data", f"-k {folder} -c listen_addresses= -c fsync=off"
         made = f"-U {OWNER} -A trust -N -E UTF8 --locale=C".split()
         _call([programs / "initdb", "-D", data, *made], who)
-        control = [programs / "pg_ctl", "-D", data, "-w", "-s"]
-        _call([*control, "-o", options, "-l", folder / "log", "start"], who)
-        try:
+        with _stopped_at_last(programs / "pg_ctl", folder, who):
+            _call(
+                [programs / "pg_ctl", "-D", data, "-w", "-s", "-o", options, "-l", folder / "log", "start"],
+                who,
+            )
             yield Server(f"postgresql://{OWNER}@/postgres?host={quote(str(folder), safe='')}")
-        finally:
-            _call([*control, "-m", "immediate", "stop"], who)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+_STOP = 'read _; "$0" -D "$1/data" -m immediate -s stop; rm -rf "$1"'
+
+
+@contextmanager
+def _stopped_at_last(control: Path, folder: Path, who: dict) -> Iterator[None]:
+    """Stop the server on leaving, and also if this process is killed: a pipe from it closes either way."""
+    watch = subprocess.Popen(
+        ["sh", "-c", _STOP, str(control), str(folder)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, cwd="/", start_new_session=True, **who,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        assert watch.stdin is not None
+        watch.stdin.close()
+        watch.wait()
 
 
 def _call(command: list[str | Path], who: dict) -> None:

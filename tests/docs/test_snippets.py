@@ -5,7 +5,7 @@ A page is run from top to bottom in an empty folder:
     ```python                   runs; all blocks of a page share their names
     ```text                     right below a Python block: what that block prints
     ```console                  lines after `$ ` are commands, the others what they print
-    ```toml title="a.toml"      any block with a title is a file, and is written
+    ```toml title="a.toml"      any block with a title is a file, and is written; test_databases.py runs SQL
 
 In what is shown, … stands for any text. `<!-- numbers vary -->` above a block: its numbers are noisy.
 `<!-- not run: reason -->` above a block: it is not run, and counted in NOT_RUN.
@@ -167,7 +167,7 @@ def test_every_fence_of_a_page_is_seen(page):
     text = (DOCS / page).read_text(encoding="utf-8")
 
     assert text.count("```") == 2 * len(list(blocks(page, text)))
-    allowed = {"python", "console", "text", "toml"}
+    allowed = {"python", "console", "text", "toml", "sql"}
     assert {block.language for block in blocks(page, text)} <= allowed
 
 
