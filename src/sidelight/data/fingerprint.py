@@ -1,6 +1,6 @@
 """The marks of a table (``privacy/marks.py``): what they are taken of.
 
-    records <schema>   the codes of all records, in order, under that schema: tables in memory
+    records <schema>   the codes of all records, in any order, under that schema: tables in memory
     file               the bytes of all files, in the order of their names
     name               a table of a database or a cluster, by its name
 
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sidelight.data.engines.base import smallest_dtype
+from sidelight._memory import blocks
 from sidelight.data.read import files_of
 from sidelight.data.table import Table
 from sidelight.privacy.marks import Marks
@@ -58,15 +58,22 @@ def digest(parts: Iterable[bytes | memoryview], key: str) -> str:
 
 
 def _of_codes(columns: Sequence[npt.NDArray[np.integer]], shape: Sequence[int], key: str) -> str:
-    def parts() -> Iterable[bytes | memoryview]:
-        for column, size in zip(columns, shape, strict=True):
-            # In the type that belongs to the domain, so that equal codes have equal digests.
-            kind = smallest_dtype(size).newbyteorder("<")
-            for start in range(0, len(column), _AT_ONCE):
-                yield np.ascontiguousarray(column[start : start + _AT_ONCE], dtype=kind).data
-            yield f"/{size},{len(column)};".encode()
+    """A digest of the records in any order, since engines do not promise one: a sum of scrambled records."""
+    total, records = 0, len(columns[0]) if columns else 0
+    salts = [int(digest([str(place).encode()], key)[:16], 16) for place in range(len(columns))]
+    for some in blocks(records, _AT_ONCE // max(len(columns), 1)):
+        scrambled = np.zeros(len(range(records)[some]), dtype=np.uint64)
+        for column, salt in zip(columns, salts, strict=True):
+            scrambled = _scramble((scrambled ^ np.uint64(salt)) + column[some].astype(np.uint64))
+        total = (total + int(scrambled.sum(dtype=np.uint64))) % 2**64
+    return digest([f"{total};{records};{tuple(shape)}".encode()], key)
 
-    return digest(parts(), key)
+
+def _scramble(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Steele, Lea and Flood's mix of 64 bits (2014), which tells neighbouring numbers far apart."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 def _bytes_of(paths: Sequence[str]) -> Iterable[bytes]:

@@ -41,6 +41,20 @@ def test_the_same_records_have_the_same_marks_as_frame_csv_parquet_and_codes(fra
     assert all(same_table(found[0], other) for other in found[1:])
 
 
+def test_the_order_of_records_does_not_matter(frame):
+    shuffled = frame.sample(frac=1, random_state=3)
+
+    assert same_table(marks(frame), marks(shuffled)) is True
+
+
+def test_values_that_change_places_between_records_make_another_table():
+    schema = Schema.from_domain({"a": 2, "b": 2})
+    one = Table.of_codes(schema.domain, np.array([[0, 0], [1, 1]]), schema=schema)
+    two = Table.of_codes(schema.domain, np.array([[0, 1], [1, 0]]), schema=schema)
+
+    assert same_table(marks(one, schema=schema), marks(two, schema=schema)) is False
+
+
 @pytest.mark.parametrize("place", [0, 500, 999])
 def test_one_other_record_makes_another_table(frame, place, tmp_path):
     frame.to_csv(tmp_path / "people.csv", index=False)
