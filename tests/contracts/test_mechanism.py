@@ -379,6 +379,9 @@ class Planted(Mechanism):
     def outlook(self, domain, workload, *, allotment, unit):
         raise NotImplementedError
 
+    def noisiest(self, domain, workload, *, allotment, unit):
+        return ()
+
     def model(self, curator, workload, public, measured):
         raise NotImplementedError
 

@@ -35,9 +35,8 @@ class Answering:
 
 
 def scored(score, query, exact):
-    for _ in score.in_turn([query]):
-        found = score(query, query.apply(exact))
-    return np.atleast_1d(found)
+    ((_, score_of),) = score.each([query])
+    return np.atleast_1d(score_of(query.apply(exact)))
 
 
 def excess(score, query, *neighbours):

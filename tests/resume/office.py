@@ -25,7 +25,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, CheckpointError, LedgerError
-from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import ChainedLedger, MemoryLedger
@@ -35,7 +35,6 @@ from sidelight.privacy.unit import Unit
 from sidelight.progress import Silent
 from sidelight.queries.query import Marginal
 from sidelight.releases.plan import Plan
-from sidelight.releases.release import Release
 from sidelight.releases.run import run as carry_out
 from sidelight.testing import SeededNoise
 
@@ -56,7 +55,7 @@ class Wanderer(Mechanism):
     name: ClassVar[str] = "wanderer"
     public_data: ClassVar[Any] = "unused"
 
-    def run(self, curator: Curator, workload: Any, *, public: Any = None) -> Release:
+    def run(self, curator: Curator, workload: Any, *, public: Any = None) -> Outcome:
         measurements: list[Any] = []
         for place in range(PLACES):
             odd = bool(measurements) and int(measurements[-1].answer[0]) % 2 == 1
@@ -65,7 +64,7 @@ class Wanderer(Mechanism):
                 cost, _ = cost.split(Fraction(1, 2) if odd else Fraction(1, PLACES - place))
             measurements.append(curator.measure(Marginal(("a",) if odd else ("b",)), cost))
         domain = Domain.of(SIZES)
-        return Release(
+        return Outcome(
             model=Histogram.uniform(domain, total=curator.total(curator.allotment)),
             measurements=tuple(measurements),
             events=curator.events,

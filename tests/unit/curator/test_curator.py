@@ -610,11 +610,8 @@ class Thirds(Judgement):
     def sensitivity(self, unit, queries):
         return Fraction(1)
 
-    def in_turn(self, queries):
-        return range(len(queries))
-
-    def __call__(self, query, exact):
-        return np.array([-1 / 3])
+    def each(self, queries):
+        return ((place, lambda exact: np.array([-1 / 3])) for place, _ in enumerate(queries))
 
 
 def test_the_scores_of_options_are_rounded_once_however_many_queries_there_are(toy, monkeypatch):
