@@ -41,6 +41,14 @@ def run(folder, *, interrupted_after=None):
     return stop.value.code, err.getvalue()
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """A shell starts what it sends to the background deaf to Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def folder(tmp_path):
     scene.prepare(tmp_path / "here")

@@ -8,6 +8,14 @@ import pytest
 from sidelight._interrupt import uninterrupted
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """A shell starts what it sends to the background deaf to Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_ctrl_c_comes_once_the_block_has_ended():
     done = []
 
