@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,8 @@ class Findings:
     codes: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     """One line a fault, with the command that repeats it."""
+    tell: Callable[[str], None] = lambda _: None
+    """Hears of each fault when it is found, and of every thousandth case."""
 
     def add(self, seed: int, line: dict[str, Any]) -> None:
         """Count one case in."""
@@ -46,11 +48,16 @@ class Findings:
         for fault in line.get("faults", []):
             repeat = f"python tests/fuzz/worker.py --show {seed} {line['number']}"
             self.faults.append(f"{fault} | {line.get('argv')} | repeat: {repeat}")
+            self.tell(self.faults[-1])
+        if self.cases % 1000 == 0:
+            self.tell(f"{self.cases:,} cases, {len(self.faults)} faults")
 
 
-def fuzz(cases: int, seed: int, *, processes: int = 2, first: int = 0) -> Findings:
+def fuzz(
+    cases: int, seed: int, *, processes: int = 2, first: int = 0, tell: Callable[[str], None] = lambda _: None
+) -> Findings:
     """Run so many cases; the same seed gives the same ones."""
-    findings = Findings()
+    findings = Findings(tell=tell)
     todo: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
     for start in range(first, first + cases, _AT_ONCE):
         todo.put((start, min(start + _AT_ONCE, first + cases)))
@@ -128,9 +135,14 @@ def main() -> None:
     options.add_argument("--first", type=int, default=0)
     options.add_argument("--processes", type=int, default=2)
     given = options.parse_args()
-    findings = fuzz(given.cases, given.seed, processes=given.processes, first=given.first)
+
+    def tell(text: str) -> None:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    findings = fuzz(given.cases, given.seed, processes=given.processes, first=given.first, tell=tell)
     codes = ", ".join(f"{code}: {number:,}" for code, number in sorted(findings.codes.items()))
-    sys.stdout.write("\n".join([*findings.faults, f"{findings.cases:,} cases; exit codes {codes}"]) + "\n")
+    tell(f"{findings.cases:,} cases; exit codes {codes}")
     sys.exit(1 if findings.faults else 0)
 
 
