@@ -17,6 +17,9 @@ from sidelight._check import brief
 from sidelight.errors import InputError
 from sidelight.sources import scheme_of, source_name
 
+_DEEPEST = 200
+"""Folders within each other. Python makes and walks them one within another, too."""
+
 
 def named(path: str | Path, what: str) -> Path:
     """The path, unless it names nothing that could be made: an empty one, a root, a null character."""
@@ -25,6 +28,10 @@ def named(path: str | Path, what: str) -> Path:
         raise InputError(f"{what} is kept in a file or folder; got the address {source_name(str(path))}.")
     if not given.name or given.name == ".." or "\0" in str(path):
         raise InputError(f"{what} needs a name; got {brief(str(path) if str(given) != '.' else '')}.")
+    if len(given.parts) > _DEEPEST:
+        raise InputError(
+            f"{what} would lie in more than {_DEEPEST} folders within each other; name another place."
+        )
     return given
 
 

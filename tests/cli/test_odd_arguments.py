@@ -29,6 +29,7 @@ PLACES = [
     "people.csv/x",
     "nul\0l",
     "x" * 5000,
+    "d/" * 1500 + "x",
     "bad\udcff.csv",
     "/proc/x",
     "xx://y",
