@@ -1,7 +1,7 @@
 """What the site says about commands and changes is written when it is built, from the code itself.
 
 A page holds a marker, ``<!-- commands -->`` or ``<!-- changes -->``; the marker is replaced by the
-commands of the ``sidelight`` program, or by the fragments of ``changelog.d/``.
+commands of the ``sidelight`` program, or by the fragments of ``changelog.d/`` and then ``CHANGELOG.md``.
 """
 
 import re
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_FRAGMENTS = Path(__file__).resolve().parents[2] / "changelog.d"
+_ROOT = Path(__file__).resolve().parents[2]
+_FRAGMENTS = _ROOT / "changelog.d"
 _KINDS = ("privacy", "added", "changed", "fixed", "removed")
 _OWN = ("--help", "--install-completion", "--show-completion")
 
@@ -32,7 +33,7 @@ def commands() -> str:
 
 
 def changes() -> str:
-    """The fragments, a changed guarantee first."""
+    """The fragments, a changed guarantee first; then the versions."""
     parts = []
     for kind in _KINDS:
         found = sorted(_FRAGMENTS.glob(f"*.{kind}.md"))
@@ -40,7 +41,8 @@ def changes() -> str:
             parts.append(f"## {kind.capitalize()}\n")
             parts += ["- " + " ".join(path.read_text(encoding="utf-8").split()) for path in found]
             parts.append("")
-    return "\n".join(parts)
+    _, heading, versions = (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n## ")
+    return "\n".join([*parts, heading + versions])
 
 
 def _sections(command: Any, path: str) -> Iterator[str]:
