@@ -105,7 +105,7 @@ def audit_mechanism(
 
 
 def _likelihood_ratio(outcome: Outcome, neighbours: tuple[Table, Table]) -> float:
-    """Log p(y | second) − log p(y | first) of all that was measured, by the noise that was drawn."""
+    """log p(y | second) − log p(y | first) of all that was measured, by the noise that was drawn."""
     has_laplace = any(isinstance(event, Laplace) for event in outcome.events)
     ratio = 0.0
     for measurement in outcome.measurements:

@@ -68,7 +68,7 @@ def stddev_of(query: Query, cost: Cost, unit: Unit, *, noise: NoiseKind | None =
 
 
 def gaussian(noise: NoiseSource, exact: NDArray[np.int64], event: event.Gaussian) -> NDArray[np.int64]:
-    """Y = q(D) + 𝒩_ℤ(0, σ²): exact counts plus discrete Gaussian noise of the variance that was paid for.
+    """y = q(D) + 𝒩_ℤ(0, σ²): exact counts plus discrete Gaussian noise of the variance that was paid for.
 
     >>> from fractions import Fraction
     >>> from sidelight.privacy.budget import Rho
@@ -83,7 +83,7 @@ def gaussian(noise: NoiseSource, exact: NDArray[np.int64], event: event.Gaussian
 
 
 def laplace(noise: NoiseSource, exact: NDArray[np.int64], event: event.Laplace) -> NDArray[np.int64]:
-    """Y = q(D) + Lap_ℤ(b): exact counts plus discrete Laplace noise of the scale that was paid for.
+    """y = q(D) + Lap_ℤ(b): exact counts plus discrete Laplace noise of the scale that was paid for.
 
     >>> from fractions import Fraction
     >>> from sidelight.privacy.budget import Epsilon

@@ -41,7 +41,7 @@ def potential(share: Array, before: Array, *, answer: Array, pull: Array, total:
 
 
 def balanced(start: Array, *, a: Array, b: Array) -> Array:
-    """U with u + a eᵘ = b + ν, cell by cell, at the ν with which Σ eᵘ = 1.
+    """The u with u + a eᵘ = b + ν, cell by cell, at the ν with which Σ eᵘ = 1.
 
     Newton's method in u and ν together; where that does not end, in ν alone with u solved for each time.
 
@@ -92,7 +92,7 @@ def _bracketed(start: Array, *, a: Array, b: Array) -> Array:
 
 
 def _solved(start: Array, *, a: Array, b: Array) -> Array:
-    """U with u + a eᵘ = b, cell by cell, by Newton's method in steps of at most 5.
+    """The u with u + a eᵘ = b, cell by cell, by Newton's method in steps of at most 5.
 
     >>> u = _solved(np.zeros(2), a=np.array([1.0, 1e6]), b=np.array([1.0, 1e3]))
     >>> np.allclose(u + np.array([1.0, 1e6]) * np.exp(u), [1.0, 1e3])

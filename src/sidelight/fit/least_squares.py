@@ -66,7 +66,7 @@ class LeastSquares:
         ]
 
     def loss(self, shares: Any) -> float:
-        """L at these shares."""
+        """The objective L at these shares."""
         away = shares - self._centre
         loss = self._constant + 0.5 * self.library.dot(self.precision * away, away)
         for where, lines, precision, answer in self._lines:

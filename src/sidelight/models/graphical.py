@@ -96,7 +96,7 @@ class GraphicalModel:
 
     @property
     def log_partition(self) -> float:
-        """Ln Z, the logarithm of the sum of exp(Σ θ) over all possible cells."""
+        """ln Z, the logarithm of the sum of exp(Σ θ) over all possible cells."""
         return calibrated(self).log_partition
 
     def count(self, attrs: Attrs) -> Array:
@@ -168,7 +168,7 @@ def _fit(meta: Mapping[str, Any]) -> Fit:
 
 
 class Calibrated(NamedTuple):
-    """P on each clique of a model's tree, and ln Z."""
+    """The distribution p on each clique of a model's tree, and ln Z."""
 
     cliques: tuple[Array, ...]
     log_partition: float

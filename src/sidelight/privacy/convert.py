@@ -145,7 +145,7 @@ def advanced(epsilon: float, delta: float, rounds: int) -> float:
 
 
 def _log_delta(order: float, rho: float, epsilon: float) -> float:
-    """Log δ at one order, rounded up."""
+    """log δ at one order, rounded up."""
     t = order - 1
     terms = (t * (order * rho), -t * epsilon, -t * math.log1p(1 / t), -math.log1p(t))
     if not all(map(math.isfinite, terms)):

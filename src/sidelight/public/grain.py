@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 _JUDGE_BY = 150
 """Marginals by which halves are compared."""
 _SHARES = tuple((of / 10, by / 10) for of in range(11) for by in range(11 - of))
-"""L and g."""
+"""The shares l of public records and g of latent classes."""
 _FLOOR = 0.1
 """Of a record, as a share of all, spread over a marginal's cells: none is thought to be without."""
 _CELLS_AT_ONCE = 1 << 15

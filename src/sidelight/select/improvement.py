@@ -80,7 +80,7 @@ class Profile:
         return _C1 * float(left.sum())
 
     def reach(self, error: float, precision: float, residual: float) -> float:
-        """R at which the expected error is this one, to within a residual; ∞ where there is none."""
+        """The r at which the expected error is this one, to within a residual; ∞ where there is none."""
         if error <= residual:
             return 0.0
         if precision > 0.0 and error >= _C1 * self.cells.sum() / math.sqrt(precision):

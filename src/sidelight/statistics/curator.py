@@ -347,7 +347,7 @@ def rank_sensitivity(quantile: Fraction, unit: Unit) -> Fraction:
 
 
 def rank_scale(cost: Cost, quantile: Fraction, unit: Unit) -> float:
-    """B of the rank noise of an exponential-mechanism quantile, 2Δ/ε, before it is paid for."""
+    """The scale b of the rank noise of an exponential-mechanism quantile, 2Δ/ε, before it is paid for."""
     moved = rank_sensitivity(quantile, unit)
     event = events.Exponential.at(cost, what="a quantile", sensitivity=moved, candidates=1)
     return float(2 * event.sensitivity / event.epsilon)

@@ -51,7 +51,7 @@ def choose(density: Density, public: Sequence[Array], *, has_private: bool) -> D
 
 
 def bandwidth(share: float, people: float, rank_error: float = 0.0) -> float:
-    """H of Hall and Sheather (1988), or four rank errors; at most halfway to the ends.
+    """The bandwidth h of Hall and Sheather (1988), or four rank errors; at most halfway to the ends.
 
     >>> round(bandwidth(0.5, 1000), 3)
     0.097
@@ -65,7 +65,7 @@ def bandwidth(share: float, people: float, rank_error: float = 0.0) -> float:
 
 
 def neighbours(share: Fraction, h: float) -> tuple[Fraction, Fraction]:
-    """Q − h and q + h, as short fractions."""
+    """q − h and q + h, as short fractions."""
     step = exact_share(round(h, 4))
     return share - step, share + step
 

@@ -249,7 +249,7 @@ def _private(groups: Sequence[Group]) -> list[int]:
 
 
 def _threshold(rule: Threshold, sizes: Array, epsilons: Array, variance: float, width: float) -> float:
-    """T, from public numbers alone."""
+    """The threshold t, from public numbers alone."""
     finite = np.isfinite(epsilons)
     own, people = epsilons[finite], sizes[finite]
     if not isinstance(rule, str):

@@ -75,7 +75,7 @@ class Answers:
             if are_alone
             else None
         )
-        """P on each attribute, where all are independent of each other: then answers are mere products."""
+        """The distribution p on each attribute, where all are independent: answers are then mere products."""
         self._kept: OrderedDict[Any, Named] = OrderedDict()
         self._summed: list[dict[int, int]] = [{} for _ in beliefs]
         """The sums of each clique that are kept, with their sizes."""
@@ -85,7 +85,7 @@ class Answers:
         self._most_kept_cells = max(_FEWEST_KEPT, int(_MOST_KEPT * tree.cells))
 
     def marginal(self, attrs: Attrs) -> Table:
-        """P on these attributes, axes in the order asked."""
+        """The distribution p on these attributes, axes in the order asked."""
         wanted = self.routes.mask(attrs)
         axes, values = self._gather(self.routes.centre(wanted), wanted)
         return np.transpose(values, [axes.index(self._place[attr]) for attr in attrs])

@@ -70,7 +70,7 @@ class Calibrator:
         self._factors: list[list[Any]] = [[] for _ in self._attrs]
         """The tables whose product p is on each clique, where it is not."""
         self._tables: list[list[Any]] = [[] for _ in self._attrs]
-        """P on the small tables of each clique."""
+        """The distribution p on the small tables of each clique."""
         self._lifts = [0.0] * len(self._attrs)
         """Of each clique: the logarithm that is put on its product, so that its message peaks near 1."""
         self._edges: dict[int, tuple[Projection, Projection]] = {}
@@ -83,7 +83,7 @@ class Calibrator:
         """Cliques whose free tables conflict: they are added in logarithms, on the whole clique."""
 
     def beliefs(self) -> Iterator[Any]:
-        """P on each clique, after ``run``, axes in ``inner_order``; each is given away, and not kept here."""
+        """The distribution p on each clique, after ``run``, axes in ``inner_order``; none is kept here."""
         for clique, factors in enumerate(self._factors):
             if factors:
                 self._beliefs[clique] = self._library.empty(self._shape(clique))
@@ -100,7 +100,7 @@ class Calibrator:
         return log_partition if math.isfinite(log_partition) else self._sum_logarithms(potentials)
 
     def marginals(self) -> list[Any]:
-        """P on each of the sets, after ``run``."""
+        """The distribution p on each of the sets, after ``run``."""
         found: list[Any] = [None] * self._count
         for plan, tables in zip(self._plans, self._tables, strict=True):
             for number, index in plan.sets.items():

@@ -64,7 +64,7 @@ class Projection:
         return table.reshape(self.shape)
 
     def log_sum(self, table: Any) -> Any:
-        """Ln Σ exp, without overflow or underflow."""
+        """ln Σ exp, without overflow or underflow."""
         if not self._dropped:
             return table.reshape(self.shape)
         peak = self._library.finite(self._library.max(table, self._dropped))

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 class Walk:
-    """P on every clique of a tree; the axes of every table are in the order in which its set names them."""
+    """The distribution p on every clique of a tree; a table's axes are in the order of its set."""
 
     def __init__(
         self, tree: JunctionTree, potentials: Iterable[tuple[Attrs, Array]], marginals: Sequence[Attrs]

@@ -132,7 +132,7 @@ class Evidence:
 
     @property
     def gap(self) -> Array:
-        """Y − μ."""
+        """y − μ: how far the noisy answer is from what the model predicted."""
         return self.measurement.answer - self.predicted
 
     @property
@@ -223,7 +223,7 @@ class PooledSpread:
 
     @cached_property
     def quartiles(self) -> Array:
-        """S at a quarter, a half and three quarters."""
+        """The over-dispersion s at a quarter, a half and three quarters."""
         return np.array([self.quantile(self.density, share) for share in (0.25, 0.5, 0.75)])
 
     def median(self, likelihood: Array) -> float:

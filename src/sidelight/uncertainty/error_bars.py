@@ -195,7 +195,7 @@ class ModelErrors:
         return ErrorBars(counts, weight**2 * noise, model + off * at_one, total, "both")
 
     def _level(self, attrs: Attrs) -> float | None:
-        """S of marginals like this one, or of the rest, which is larger, where no such one was tried."""
+        """The s of marginals like this one; where none was tried, that of the rest, which is larger."""
         if self._untold & set(attrs):
             return None
         is_met = pairs(attrs) <= self._pairs
