@@ -12,7 +12,7 @@
     ├── LedgerError           a ledger is tampered with, foreign or unreadable    exit code 2
     ├── CheckpointError       a journal belongs to another run, or was edited     exit code 2
     ├── ReleaseError          a release folder is incomplete, newer or edited     exit code 2
-    │   └── UnsavedError      a release was paid for, and could not be written    exit code 4
+    │   └── UnsavedError      a release was paid for, and could not be written    exit code 130
     └── BudgetExhaustedError  the budget said no                                  exit code 3
 
 A message says what was asked, what was found, and what to do next. It never holds a
@@ -79,7 +79,7 @@ class ReleaseError(SidelightError):
 class UnsavedError(ReleaseError):
     """A release was paid for, and could not be written. What was paid for is kept."""
 
-    exit_code = 4
+    exit_code = 130
 
 
 class BudgetExhaustedError(SidelightError):

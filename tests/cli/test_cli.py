@@ -268,7 +268,7 @@ def test_a_full_disk_loses_nothing_and_costs_nothing_twice(opened, monkeypatch):
     again = release(opened)
     after = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
 
-    assert failed.returncode == 4
+    assert failed.returncode == 130
     assert "No space left on device" in failed.stderr
     assert "repeat the same command" in failed.stderr
     assert not list(opened.glob(".out*"))

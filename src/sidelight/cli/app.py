@@ -1,6 +1,6 @@
 """The ``sidelight`` command, and what its exit codes mean.
 
-0 done, 2 bad input, 3 the budget said no, 4 paid for but not written, 130 interrupted.
+0 done, 2 bad input, 3 the budget said no, 130 interrupted (Ctrl-C, or a full disk): the same command goes on.
 """
 
 import io
