@@ -93,6 +93,22 @@ def test_a_corrected_table_is_taken_up_once_somebody_says_so(folder):
     assert mean("people.csv")[0] == 2
 
 
+def test_what_is_left_is_shown_and_which_run_holds_some_back(folder):
+    from sidelight.privacy.budget import Rho
+    from sidelight.privacy.sql_ledger import open_ledger
+
+    ledger = open_ledger("l.ledger")
+    assert "left   at most ε = 3 for one more release\n" in sidelight("ledger", "show", "l.ledger")[1]
+
+    run = ledger.begin(Rho(ledger.left / 2), label="half")
+    shown = sidelight("ledger", "show", "l.ledger")[1]
+    assert "left   at most ε = 2" in shown
+    assert f"beside what {run} set aside" in shown
+
+    ledger.begin(Rho(ledger.left), label="the rest")
+    assert "left   nothing, beside" in sidelight("ledger", "show", "l.ledger")[1]
+
+
 def test_rebinding_to_what_is_not_there_is_refused(folder):
     code, _, said = sidelight("ledger", "rebind", "l.ledger", "nowhere.csv")
 

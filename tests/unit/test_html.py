@@ -132,3 +132,10 @@ def test_a_seeded_release_says_that_it_is_not_private():
 def test_long_lists_and_long_words_are_cut():
     assert listed(range(100), most=2) == "0, 1 and 98 more"
     assert len(table("t", [("a", "x" * 10_000)])) < 600
+
+
+def test_a_printed_release_is_one_line():
+    printed = repr(SHOWN["release"]())
+
+    assert printed.startswith("Release(")
+    assert len(printed) < 200

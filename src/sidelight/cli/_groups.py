@@ -150,7 +150,13 @@ def ledger_of(ledger: str | None, table: str) -> Any:
 
 def remark_on(ledger: str | None, groups: list[Group]) -> None:
     """Say so where spending is kept nowhere."""
-    if ledger is None and any(not group.is_public for group in groups):
+    if any(not group.is_public for group in groups):
+        remark_on_private(ledger)
+
+
+def remark_on_private(ledger: str | None) -> None:
+    """The same, where every record is private."""
+    if ledger is None:
         talk("no --ledger: nobody will remember what this spent. See `sidelight ledger open --help`.")
 
 

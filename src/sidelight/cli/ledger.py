@@ -1,11 +1,14 @@
 """``sidelight ledger``: make a promise once, see what was spent, verify that nothing was changed."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sidelight.cli._shared import Json, talk, tell, tell_json, tell_table
+
+if TYPE_CHECKING:
+    from sidelight.privacy.ledger import Ledger
 
 app = typer.Typer(help="A table's promise (ε, δ), and all that was ever spent of it.", no_args_is_help=True)
 Where = Annotated[str, typer.Argument(help="A ledger file, or a database URL.")]
@@ -47,7 +50,11 @@ def show(
     events: Annotated[bool, typer.Option("--events", help="List every single spending.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what was promised, spent and is left, run by run."""
+    """Show what was promised, spent and is left, run by run.
+
+    An open run was interrupted, or is at work: it holds all that it was allotted. `again` counts answers that
+    were paid for twice, since a crash lost the first.
+    """
     from sidelight.privacy.sql_ledger import open_ledger
 
     ledger = open_ledger(where)
@@ -71,6 +78,7 @@ def show(
         return
     tell(f"{facts['name']}: promised ε = {facts['epsilon']:g} at δ = {facts['delta']:g} ({facts['unit']})")
     tell(f"spent  ε = {facts['epsilon_spent']:.4g}, {facts['spent'] / facts['capacity']:.1%} of the budget")
+    tell(f"left   {_left(ledger)}")
     tell(f"head   {facts['head']}")
     if facts["runs"]:
         columns = list(facts["runs"][0])
@@ -150,6 +158,19 @@ def rebind(
         tell_json({"ledger": source_name(where), "table": source_name(table), "head": ledger.head})
     else:
         talk(f"{source_name(where)} now keeps the spending of {source_name(table)} as it is.")
+
+
+def _left(ledger: "Ledger") -> str:
+    """What one more release may ask for, and which runs hold budget back."""
+    from sidelight.privacy.budget import Epsilon, Rho
+
+    budget = ledger.promise.budget
+    most = budget.largest(Epsilon if budget.is_pure else Rho, ledger.tally)
+    said = f"at most ε = {most:g} for one more release" if most else "nothing"
+    is_open = [run.id for run in ledger.runs() if run.is_open]
+    if is_open:
+        said += f", beside what {', '.join(is_open)} set aside (resume it, or `sidelight ledger close`)"
+    return said
 
 
 def _small(value: Any) -> Any:

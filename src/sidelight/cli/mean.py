@@ -26,6 +26,7 @@ from sidelight.cli._groups import (
     parse_missing,
     read_groups,
     remark_on,
+    remark_on_private,
     show,
 )
 from sidelight.cli._shared import Json, tell_json, tell_table
@@ -44,7 +45,8 @@ def mean(
         str | None, typer.Option(help="A mean for every cell of this column, with --epsilon.")
     ] = None,
     cell: Annotated[
-        list[str] | None, typer.Option("--cell", help="A cell of --by; those of --public unless said.")
+        list[str] | None,
+        typer.Option("--cell", help="A cell of --by, one option each; those of --public unless said."),
     ] = None,
     public: PublicFile = None,
     missing: MissingOption = "refuse",
@@ -67,7 +69,8 @@ def mean(
     --group staff=public --ledger visits.ledger
 
     A mean for every region: sidelight mean people.csv --value income --bounds 0 200 --by region --epsilon 1
-    --public survey.csv
+    --public survey.csv. There `own` is the share of an estimate that a cell's own records make; the rest
+    comes from the other cells, or from the public table.
     """
     common: dict[str, Any] = {
         "bounds": bounds,
@@ -83,6 +86,7 @@ def mean(
         if epsilon is None or epsilon_column or group_column or bias or merge:
             raise SettingError("--by takes --epsilon, and neither groups nor --bias nor --merge.")
         common |= {"by": by, "epsilon": epsilon, "cells": cell, "public": public}
+        remark_on_private(ledger)
         _by_cell(table, value, missing=parse_missing(missing), as_json=as_json, **common)
         return
     from sidelight.statistics.mixed_mean import mixed_mean

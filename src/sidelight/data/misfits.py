@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sidelight.data.column import CategoricalColumn, Column, NumericColumn
+from sidelight.data.column import Column, NumericColumn
 from sidelight.data.engines.sql import SqlSource, survey
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
@@ -55,7 +55,10 @@ def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
         misfits.append(Misfit(name, "twice", message))
     for column in schema.columns:
         if column.name not in names:
-            message = f"column {column.name!r} is in the schema but not in the table."
+            message = (
+                f"column {column.name!r} is in the schema but not in the table; "
+                "correct its name, or take it out of the schema."
+            )
             misfits.append(Misfit(column.name, "absent", message))
     declared = {column.name for column in schema.columns}
     for name in dict.fromkeys((*names, *source.extra)):
@@ -97,11 +100,12 @@ def require_fit(misfits: Sequence[Misfit], *, what: str) -> None:
 
 
 def _outside_message(column: Column) -> str:
-    places = '"other" or "clamp"' if isinstance(column, NumericColumn) else '"other"'
-    what = "the labels" if isinstance(column, CategoricalColumn) else "the bounds, or not whole and finite,"
-    if column.kind == "real":
-        what = "the bounds, or not finite,"
-    return (
-        f"column {column.name!r} has values outside {what} that its schema declares; "
-        f"correct the schema, or declare outside = {places}."
-    )
+    numbers = "finite numbers" if column.kind == "real" else "whole numbers"
+    if not isinstance(column, NumericColumn):
+        what, places = "outside the labels that its schema declares; correct the labels", '"other"'
+    elif column.outside == "clamp":  # every number has a place, so the bounds are not the reason
+        what, places = "that are not numbers, and so have no nearest bin; correct the table", '"other"'
+    else:
+        what = f"outside the bounds that its schema declares, or that are not {numbers}; correct them"
+        places = '"other", or "clamp" for numbers beyond the bounds'
+    return f"column {column.name!r} has values {what}, or declare outside = {places}."

@@ -202,7 +202,8 @@ class ChainedLedger(ABC):
             raise LedgerError(
                 f"{self.where} keeps the spending of another table, or this one has changed since. The "
                 "budget of one table must not pay for another: open a ledger for this one. If it is the same "
-                "table, corrected or continued, say so with `sidelight ledger rebind`. Nothing was charged."
+                "table, corrected or continued, say so: `sidelight ledger rebind LEDGER TABLE --schema "
+                "SCHEMA`, which gives no budget back. Nothing was charged."
             )
         told = known | dict(self._marks)
         if told == known:

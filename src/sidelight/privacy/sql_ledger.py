@@ -211,7 +211,8 @@ class _Place:
             return
         if not self.path.exists():
             raise LedgerError(
-                f"there is no ledger {source_name(self.path)}; create it with its promise first."
+                f"there is no ledger {source_name(self.path)}; check its name, or open one "
+                "(`sidelight ledger open`)."
             )
         if not self.path.is_file():
             raise LedgerError(f"{source_name(self.path)} is a folder, not a ledger.")

@@ -19,7 +19,7 @@ from sidelight.privacy.event import Event
 from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """All that may be published. No field leads back to the private table.
 
@@ -119,6 +119,11 @@ class Release:
         from sidelight.releases.folder import load
 
         return load(Path(folder))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.model.domain.attrs)
+        how = f"{self.card['mechanism']}, " if "mechanism" in self.card else ""
+        return f"Release({how}{len(self.measurements)} measurements, {self.total:,.0f} records of {names})"
 
     def _repr_html_(self) -> str:
         from sidelight.releases.notebook import release_html

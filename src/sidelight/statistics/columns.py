@@ -56,7 +56,7 @@ def numbers(column: Each, who: str, *, missing: Missing = "refuse") -> NDArray[n
         # PRIVACY: told before anything is paid, to the person who holds the table, without value or count.
         raise DataError(
             f"{who} has missing values, or values that are not numbers; declare a number that stands for "
-            "them (missing), or fill them first. Nothing was charged."
+            "them (missing, or --missing on the command line), or fill them first. Nothing was charged."
         )
     return values
 
@@ -93,7 +93,7 @@ class Cells:
         self._meaning = _MEANINGS[kinds.pop() or "text"] if kinds else text_of
         self._place = {self._meaning(label): place for place, label in enumerate(self.labels)}
         if len(self.labels) < 2 or len(self._place) < len(self.labels):
-            raise SettingError(f"cells must be at least two different labels; got {len(self.labels)}.")
+            raise SettingError(f"cells must be at least two, all different; got {len(self.labels)}.")
 
     @classmethod
     def of_public(cls, column: Each) -> "Cells":

@@ -153,7 +153,10 @@ def grouped_mean(
     elif shown is not None:
         declared = Cells.of_public(shown[by])
     else:
-        raise SettingError("cells must be declared, or a public table given that has them.")
+        raise SettingError(
+            "cells must be declared (cells, or --cell for each on the command line), or a public table given "
+            "that has them."
+        )
     labels = declared.labels
     if variance == "public" and shown is None:
         raise SettingError("variance='public' needs a public table.")

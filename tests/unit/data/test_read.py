@@ -101,6 +101,17 @@ def test_values_outside_the_schema_are_refused_by_column_alone(tmp_path, engine)
     assert "'sex'" not in bounds
 
 
+def test_a_word_among_clamped_numbers_is_refused_without_advice_to_clamp():
+    schema = Schema.from_toml("[columns.age]\nkind = 'integer'\nlow = 0\nhigh = 9\noutside = 'clamp'")
+
+    with pytest.raises(DataError, match="are not numbers") as refusal:
+        Table.read(pa.table({"age": ["7", "99", SECRET + "x"]}), schema)
+
+    assert 'outside = "other"' in str(refusal.value)
+    assert '"clamp"' not in str(refusal.value)
+    assert SECRET not in str(refusal.value)
+
+
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])
 def test_missing_values_are_refused_where_they_are_not_declared(engine):
     message = refused(pa.table({"sex": ["f", None], "age": [1, 2]}), engine=engine)
