@@ -1,21 +1,16 @@
 """Each command run as a person would: output, exit codes, and no traceback ever."""
 
-import contextlib
 import errno
-import io
 import json
 import os
 import sqlite3
 import subprocess
 import sys
-import warnings
-from dataclasses import dataclass
-from unittest import mock
 
 import numpy as np
 import pytest
 
-from sidelight.cli.app import main
+from commands import sidelight
 
 SECRET = "Zebulon"
 TOML = """
@@ -40,28 +35,6 @@ high = 1000.0
 bins = 4
 missing = true
 """
-
-
-@dataclass
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def sidelight(*args, folder):
-    """The command in this process, with its output and exit code caught."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", *map(str, args)]),
-        warnings.catch_warnings(),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return Done(stop.value.code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture

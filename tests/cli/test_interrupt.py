@@ -1,18 +1,15 @@
 """Ctrl-C in the middle of a command: it says how to go on, and going on pays nothing twice."""
 
-import contextlib
-import io
 import json
 import signal
 import subprocess
 import sys
-import warnings
 from unittest import mock
 
 import numpy as np
 import pytest
 
-from sidelight.cli.app import main
+from commands import sidelight
 from sidelight.curator.door import Door
 
 TOML = "\n".join(f"[columns.{name}]\nkind = 'integer'\nlow = 0\nhigh = {high}" for name, high in
@@ -32,20 +29,6 @@ journal.Journal.append = slow
 from sidelight.cli.app import main
 main()
 """
-
-
-def sidelight(*args, folder):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", *map(str, args)]),
-        warnings.catch_warnings(),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return stop.value.code, out.getvalue(), err.getvalue()
 
 
 def ledger(folder):

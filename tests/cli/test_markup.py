@@ -1,16 +1,11 @@
 """Other people's text on a terminal: no markup, no commands, no second line."""
 
-import contextlib
-import io
 import json
-import sys
-import warnings
-from unittest import mock
 
 import pytest
 
+from commands import sidelight
 from sidelight.cli._shared import talk, tell, tell_json, tell_table
-from sidelight.cli.app import main
 
 NASTY = [
     "[/x]",
@@ -23,20 +18,6 @@ NASTY = [
     "c1\x9bK",
     "\u202eback",
 ]
-
-
-def sidelight(*args, folder):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", *map(str, args)]),
-        warnings.catch_warnings(),
-        pytest.raises(SystemExit) as stopped,
-    ):
-        main()
-    return stopped.value.code, out.getvalue(), err.getvalue()
 
 
 def is_quiet(text):

@@ -1,19 +1,14 @@
 """Who may read what a command writes, whose files it takes away, and what spreadsheets would run of it."""
 
-import contextlib
 import csv
-import io
 import os
 import stat
-import sys
-import warnings
 from pathlib import Path
-from unittest import mock
 
 import pyarrow as pa
 import pytest
 
-from sidelight.cli.app import main
+from commands import sidelight
 from sidelight.data.frames import write_file
 from sidelight.errors import InputError, SettingError
 
@@ -27,20 +22,6 @@ kind = "categorical"
 labels = ["f", "m"]
 """
 OPEN_TO_ALL = 0o000
-
-
-def sidelight(*args, folder):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", *map(str, args)]),
-        warnings.catch_warnings(),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return stop.value.code, out.getvalue(), err.getvalue()
 
 
 @pytest.fixture

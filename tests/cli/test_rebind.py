@@ -1,32 +1,15 @@
 """A ledger refuses another table, in every command that spends, until somebody says that it is its own."""
 
 import contextlib
-import io
 import json
-import sys
-import warnings
-from unittest import mock
 
 import pytest
 
-from sidelight.cli.app import main
+from commands import sidelight
 
 TOML = (
     '[columns.age]\nkind = "integer"\nlow = 0\nhigh = 7\n[columns.sex]\nkind = "integer"\nlow = 0\nhigh = 1\n'
 )
-
-
-def sidelight(*args):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", *map(str, args)]),
-        warnings.catch_warnings(),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return stop.value.code, out.getvalue(), err.getvalue()
 
 
 @pytest.fixture

@@ -1,15 +1,10 @@
 """Commands that once paid before they were refused, or stopped: they are refused, and nothing is charged."""
 
-import contextlib
-import io
 import json
-import sys
-import warnings
-from unittest import mock
 
 import pytest
 
-from sidelight.cli.app import main
+import commands
 from sidelight.privacy.sql_ledger import open_ledger
 
 ONE = 2**20
@@ -58,17 +53,8 @@ REFUSED = [
 
 
 def sidelight(*args, folder):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", *map(str, args)]),
-        warnings.catch_warnings(),
-        pytest.raises(SystemExit) as stopped,
-    ):
-        main()
-    return stopped.value.code, out.getvalue() + err.getvalue()
+    done = commands.sidelight(*args, folder=folder)
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.fixture

@@ -1,14 +1,8 @@
 """The unit on the command line: schema and ledger say the same, or nothing is read."""
 
-import contextlib
-import io
-import sys
-import warnings
-from unittest import mock
-
 import pytest
 
-from sidelight.cli.app import main
+import commands
 from sidelight.privacy.sql_ledger import open_ledger
 
 FIVE = '[unit]\nrelation = "add-or-remove"\nrecords = 5\n'
@@ -18,17 +12,8 @@ COLUMNS = (
 
 
 def sidelight(*args, folder):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", *map(str, args)]),
-        warnings.catch_warnings(),
-        pytest.raises(SystemExit) as stopped,
-    ):
-        main()
-    return stopped.value.code, out.getvalue() + err.getvalue()
+    done = commands.sidelight(*args, folder=folder)
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.fixture
