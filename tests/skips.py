@@ -52,6 +52,11 @@ LACKS = (
     # A peer that brings JAX, so no development extra.
     Lack("mbi is not installed", _has_mbi),
     Lack("needs fork and SIGKILL", lambda: hasattr(os, "fork")),
+    Lack("nothing is forbidden to root", lambda: os.geteuid() != 0),
+    # Of engines, whatever machine they run on.
+    Lack("Spark has no nanoseconds", lambda: False),
+    Lack("PostgreSQL has no nanoseconds", lambda: False),
+    Lack("this PostgreSQL was built without ICU", lambda: False),
 )
 
 

@@ -37,6 +37,32 @@ PLACES = [
 OWN = {**os.environ, "PYTHONPATH": str(Path(package.__file__).resolve().parent.parent)}
 """The environment in which another process runs this very code."""
 SCHEMA = '[columns.age]\nkind = "integer"\nlow = 0\nhigh = 4\n'
+COMMANDS = [
+    ["answer", "@", "age"],
+    ["sample", "@", "--to", "s.csv", "--seed", "1"],
+    ["sample", "out", "--to", "@", "--seed", "1"],
+    ["report", "@"],
+    ["report", "out", "--to", "@"],
+    ["report", "out", "--against", "@"],
+    ["evaluate", "out", "@"],
+    ["schema", "check", "@", "--schema", "people.toml"],
+    ["schema", "check", "people.csv", "--schema", "@"],
+    ["schema", "draft", "@"],
+    ["schema", "draft", "people.csv", "--out", "@"],
+    ["ledger", "show", "@"],
+    ["ledger", "verify", "@"],
+    ["ledger", "close", "@", "run"],
+    ["ledger", "open", "@", "--epsilon", "1", "--delta", "0"],
+    ["mean", "@", "--value", "age", "--bounds", "0", "4", "--epsilon", "1"],
+    ["mean", "people.csv", "--value", "age", "--bounds", "0", "4", "--epsilon", "1", "--public", "@"],
+    ["mean", "people.csv", "--value", "age", "--bounds", "0", "4", "--epsilon", "1", "--ledger", "@"],
+    ["mean", "people.csv", "--value", "age", "--bounds", "0", "4", "--epsilon", "1", "--ledger",
+     "good.ledger", "--svg", "@"],
+    ["prior", "fit", "@", "--schema", "people.toml"],
+    ["prior", "fit", "people.csv", "--schema", "people.toml", "--workload", "1-way", "--out", "@"],
+]  # fmt: skip
+CAN_BE_MADE = "bad\udcff.csv"
+"""There is no such file, but there could be."""
 RELEASE = {
     "": "people.csv",
     "--schema": "people.toml",
@@ -47,6 +73,12 @@ RELEASE = {
     "--out": "new",
     "--checkpoint": "journal",
 }
+
+
+def reads(command):
+    """Whether the odd place of a command is read, and not made."""
+    is_written = bool({"--to", "--out", "--svg"} & set(command)) and "@" in command[2:]
+    return not is_written and command[:2] != ["ledger", "open"]
 
 
 def sidelight(argv, folder):
@@ -101,51 +133,27 @@ def refused(argv, folder):
     assert (folder / "folder" / "mine.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
-    "option", ["", "--schema", "--ledger", "--out", "--checkpoint", "--public", "--workload"]
+    ("option", "place"),
+    [
+        (option, place)
+        for option in ("", "--schema", "--ledger", "--out", "--checkpoint", "--public", "--workload")
+        for place in PLACES
+        if option not in ("--out", "--checkpoint") or place != CAN_BE_MADE
+    ],
 )
 def test_a_release_that_names_an_odd_place_is_refused_before_it_is_paid_for(folder, option, place):
-    if option in ("--out", "--checkpoint") and place == "bad\udcff.csv":
-        pytest.skip("such a folder can be made")
     argv = {**RELEASE, option: place}
 
     refused(["release", argv.pop(""), *(part for item in argv.items() for part in item)], folder)
 
 
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["answer", "@", "age"],
-        ["sample", "@", "--to", "s.csv", "--seed", "1"],
-        ["sample", "out", "--to", "@", "--seed", "1"],
-        ["report", "@"],
-        ["report", "out", "--to", "@"],
-        ["report", "out", "--against", "@"],
-        ["evaluate", "out", "@"],
-        ["schema", "check", "@", "--schema", "people.toml"],
-        ["schema", "check", "people.csv", "--schema", "@"],
-        ["schema", "draft", "@"],
-        ["schema", "draft", "people.csv", "--out", "@"],
-        ["ledger", "show", "@"],
-        ["ledger", "verify", "@"],
-        ["ledger", "close", "@", "run"],
-        ["ledger", "open", "@", "--epsilon", "1", "--delta", "0"],
-        ["mean", "@", "--value", "age", "--bounds", "0", "4", "--epsilon", "1"],
-        ["mean", "people.csv", "--value", "age", "--bounds", "0", "4", "--epsilon", "1", "--public", "@"],
-        ["mean", "people.csv", "--value", "age", "--bounds", "0", "4", "--epsilon", "1", "--ledger", "@"],
-        ["mean", "people.csv", "--value", "age", "--bounds", "0", "4", "--epsilon", "1", "--ledger",
-         "good.ledger", "--svg", "@"],
-        ["prior", "fit", "@", "--schema", "people.toml"],
-        ["prior", "fit", "people.csv", "--schema", "people.toml", "--workload", "1-way", "--out", "@"],
-    ],
-    ids=lambda command: " ".join(command),
-)  # fmt: skip
+    ("command", "place"),
+    [(command, place) for command in COMMANDS for place in PLACES if place != CAN_BE_MADE or reads(command)],
+    ids=lambda said: " ".join(said) if isinstance(said, list) else None,
+)
 def test_a_place_that_is_none_is_refused_in_a_sentence(folder, command, place):
-    is_written = bool({"--to", "--out", "--svg"} & set(command)) and "@" in command[2:]
-    if place == "bad\udcff.csv" and (is_written or command[:2] == ["ledger", "open"]):
-        pytest.skip("such a file can be made")
 
     refused([place if part == "@" else part for part in command], folder)
 
