@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for a moment's work to end."""
+"""Ctrl-C that waits: between a draw of noise and its line in the journal it would cost budget."""
 
 import signal
 import threading

@@ -1,6 +1,8 @@
-"""A column as its records hold it: every record's own value, equal ones once.
+"""A column of any container (list, NumPy, pandas, polars, Arrow) as single values, each in its own type.
 
-PRIVACY: nothing here gives a column a type. What a value means is for ``value`` to say, of one at a time.
+Equal values are kept once, with the place of each record's own, so that each meaning is worked out once.
+
+PRIVACY: nothing here gives a column a type. What a value means, ``value`` says, and it sees one at a time.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,11 +1,11 @@
-"""The marks of a table (``privacy/marks.py``): what they are taken of.
+"""How a table is known again: its marks, each a digest under a key (``privacy/marks.py`` compares them).
 
-    records <schema>   the codes of all records, in any order, under that schema: tables in memory
-    file               the bytes of all files, in the order of their names
-    name               a table of a database or a cluster, by its name
+    records <schema>   of tables in memory: the codes of all records under that schema, in whatever order
+    file               of files: their bytes, in the order of the files' names
+    name               of a table in a database or on a cluster: its name
 
-Records in a database or a cluster are not looked at, so that changes there go unnoticed; a DuckDB relation
-and a Spark DataFrame have no name, and no mark.
+A file that is read into memory has the first two. A table in a database is known by its name alone, so that
+changes there go unnoticed. A DuckDB relation and a Spark DataFrame have no name, and so no mark.
 
 PRIVACY: these functions look at all of a private table, and what they return tells it apart from any other.
 It goes into ledgers and checkpoints, under their keys, and nowhere else.

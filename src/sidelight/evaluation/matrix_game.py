@@ -1,5 +1,7 @@
 """A matrix game solved in whole numbers: slow, exact, and sure to end.
 
+It is the last resort of the best-mixture error (``mixture_program``), where a floating-point solver fails.
+
     min over distributions μ on columns of  max over rows i of  Σ_j A_ij μ_j
 
 With all A_ij ≥ 1 this is the linear program

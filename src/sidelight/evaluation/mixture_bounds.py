@@ -1,4 +1,6 @@
-"""Bounds on the best-mixture error that hold whatever a solver says.
+"""Bounds on the best-mixture error f(D) = min over mixtures μ of max over queries q of |q(D) − q(μ)|.
+
+They hold whatever a solver says: it only proposes the μ and λ that they are worked out from.
 
     upper(μ) = max over q of |q(D) − q(μ)|                      for any mixture μ of the public records
     lower(λ) = Σ λ_q q(D) − max over x of Σ λ_q q(x)            for any signed weights λ, Σ|λ| = 1

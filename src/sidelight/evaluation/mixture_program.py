@@ -2,7 +2,9 @@
 
     minimise z   over μ ≥ 0 and e   where   Σ_x φ_q(x) μ_x + e_q = q(D),   Σ μ = 1,   −z ≤ e_q ≤ z
 
-Records that these queries do not tell apart are one column. The dual solution of the first equations is λ.
+φ_q(x) is 1 where record x is in the cell that q counts, else 0; e_q is what the mixture misses of q(D).
+Records that are in the same cells of all these queries are one column of the program, with one weight μ_x.
+The dual solution of the first equations is λ, the weights that prove a lower bound (``mixture_bounds``).
 
 HiGHS solves it, in several ways if need be. It computes in floating point and may fail or be wrong, so its μ
 and λ are held against each other: a solution counts once the bounds that they prove on these queries are
@@ -38,7 +40,7 @@ class Solution:
 
 
 def solve(problem: Problem, queries: NDArray[np.int64], *, spread: Array, tolerance: float) -> Solution:
-    """The best mixture on these queries, each column's weight spread over its records as in ``spread``."""
+    """The best mixture on these queries; records of one column share its weight as in ``spread``."""
     program = _Program.on(problem, queries)
     for way in _WAYS:
         found = program.try_to_solve(**way)

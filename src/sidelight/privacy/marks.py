@@ -1,8 +1,9 @@
 """Marks: which table a ledger or a checkpoint belongs to, told without telling anything of it.
 
-A mark is a digest under a key of 256 random bits, named by what it was taken of (``data/fingerprint.py``
-says of what). Two sets of marks tell of one table where any mark of the same name is equal, and of two
-where some are of the same name and none is equal. Marks of different names cannot be compared.
+A mark is a digest under a key of 256 random bits. Its name says what was digested: a file's bytes, the
+records under a schema, a name (``data/fingerprint.py``). Two sets of marks are compared name by name.
+If the digests under some name are equal, both are of one table. If they have names in common, and differ
+under all of these, they are of two. If they have none, such as records under two schemas, nobody can tell.
 
 PRIVACY: whoever knew the key, and all records but one, could try that record out. So keys stay with
 ledgers and checkpoints, and neither keys nor marks enter a release or a message.

@@ -1,4 +1,7 @@
-"""Where a ledger's lines are kept: in memory, or in a database (``sql_ledger``)."""
+"""Where a ledger's lines are kept: in memory (here), or in a database (``sql_ledger``).
+
+A ledger (``ledger``) decides which line comes next; its pages only find lines and keep them.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterator

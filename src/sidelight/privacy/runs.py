@@ -21,7 +21,7 @@ class RunSummary:
     events: int
     """How many payments it made."""
     repeats: int
-    """How many of them paid for a place that was paid for before: what was drawn there had been lost."""
+    """How many of them paid once more for an answer whose first draw was lost, as in a crash."""
     when: str
     """When it began, in UTC."""
 
@@ -47,10 +47,11 @@ class Payment:
     line: int
     """The number of its line, by which ``Ledger.draw`` knows it."""
     place: int
-    """For which place on the run's path: 0, 1, 2, …"""
+    """For which of the run's answers: 0 for the first, then 1, 2, …"""
     event: Event
     ticket: str | None
-    """Of the draw that took it up, or None. Lines that are older than tickets were drawn: theirs is empty."""
+    """The ticket of the draw that was made for it; None where none was made yet. In ledgers from before there
+    were tickets every payment was drawn for, and the ticket is empty."""
 
 
 def summary_of(first: Line, last: Line) -> RunSummary:
