@@ -17,6 +17,10 @@ _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)(.*)", re.DOTALL)
 _NAME = re.compile(r"[\w$-]+(?:[ .][\w$-]+)*")
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _SECRET = re.compile(r"(?i)(?:password|passwd|pwd|passfile)\s*(?:=|%3d)")
+_LOGIN = re.compile(r":[^@\s]*@")
+"""What stands between a user and a host."""
+_PATH = re.compile(r"/(?!/)|[.]{1,2}/|~|[A-Za-z]:[/\\]")
+"""How a path begins, and no address does."""
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s'\"]+")
 _WORD = re.compile(r"(?i)\b(user|\w*password|passwd|pwd|passfile|options|host|hostaddr)\s*=\s*[^\s'\"]+")
 _UNNAMED = "a database"
@@ -52,8 +56,8 @@ def source_name(source: str | os.PathLike[str]) -> str:
     'postgresql: survey#people'
     >>> source_name("mysql://bob:4711@host/survey")
     'mysql://…'
-    >>> source_name("host=db user=bob password=4711")
-    'a database'
+    >>> source_name("host=db user=bob password=4711"), source_name("bob:4711@host/survey")
+    ('a database', 'a database')
     """
     text = os.fspath(source)
     scheme = scheme_of(text)
@@ -87,7 +91,7 @@ def shown_name(name: str) -> str:
     """
     if scheme_of(name) is not None:
         return source_name(name)
-    if re.search(r":[^@\s]*@", name):
+    if _LOGIN.search(name):
         return _UNNAMED
     if re.search(r"[?&][\w%]+=", name):
         address, fragment = split_address(name)
@@ -162,4 +166,5 @@ def _if_name(text: str) -> str:
 
 
 def _holds_secret(text: str) -> bool:
-    return bool(_SECRET.search(text)) and not os.path.exists(text)
+    is_login = _LOGIN.search(text) and not _PATH.match(text)
+    return bool(_SECRET.search(text) or is_login) and not os.path.exists(text)

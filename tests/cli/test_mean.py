@@ -130,3 +130,30 @@ def test_a_file_that_is_not_a_table_is_refused_without_quoting_it(people):
 @pytest.mark.parametrize("command", ["mean", "quantile"])
 def test_the_help_has_an_example(command):
     assert f"Example: sidelight {command}" in run(command, "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["mean", "quantile"])
+@pytest.mark.parametrize("who_says", ["command", "ledger"])
+def test_where_n_is_private_groups_are_declared_and_not_found_in_the_table(command, who_says, people):
+    """One more person with an ε of their own would show as one more group."""
+    from sidelight.privacy.budget import Budget
+    from sidelight.privacy.promise import Promise
+    from sidelight.privacy.sql_ledger import SqlLedger
+    from sidelight.privacy.unit import Unit
+
+    where = str(people / "people.ledger")
+    ledger = SqlLedger.create(where, Promise(Budget(epsilon=9.0, delta=0.0), Unit("add-or-remove"), "people"))
+    says = ["--unit", "add-or-remove"] if who_says == "command" else ["--ledger", where]
+    options = ["--value", "income", "--bounds", 0, 100, *says]
+
+    with pytest.raises(SidelightError, match="finds its groups in the table"):
+        run(command, people / "people.csv", *options, "--epsilon-column", "epsilon")
+
+    assert ledger.spent == 0
+
+
+def test_a_mean_for_every_region_does_not_take_the_private_table_for_a_public_one(people):
+    options = ["--value", "income", "--bounds", 0, 100, "--by", "region", "--epsilon", 1, "--public"]
+
+    with pytest.raises(SidelightError, match="given as public data, too"):
+        run("mean", people / "people.csv", *options, people / "people.csv")

@@ -114,3 +114,25 @@ def test_a_file_may_be_called_like_an_address(tmp_path, monkeypatch):
     (tmp_path / "s3:" / "people.csv").write_text("a\n")
 
     assert source_name("s3:/people.csv") == "s3:/people.csv"
+
+
+@pytest.mark.parametrize(
+    "mistyped",
+    ["bob:4711@host/survey", "//bob:4711@host/survey", "postgresql:bob:4711@host/survey#people",
+     "postgresql//bob:4711@host/survey", "postgresql;//bob:4711@host/survey"],
+)  # fmt: skip
+def test_an_address_without_a_scheme_is_not_said(mistyped, tmp_path, monkeypatch):
+    from sidelight.errors import SidelightError
+    from sidelight.privacy.sql_ledger import open_ledger
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SidelightError) as refusal:
+        open_ledger(mistyped)
+
+    assert "4711" not in source_name(mistyped)
+    assert "4711" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("path", ["/data/12:30@noon/*.csv", "./a:b@c.csv", "../a:b@c.csv", "C:/me@work.csv"])
+def test_a_path_with_a_colon_and_an_at_stays_a_path(path):
+    assert source_name(path) == path

@@ -11,6 +11,8 @@ from sidelight.cli._shared import talk, tell, tell_json
 from sidelight.data.leak_guard import refuse_same
 from sidelight.data.value import text_of
 from sidelight.errors import DataError, SettingError
+from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.unit import Unit
 from sidelight.statistics.answer import MixedAnswer
 from sidelight.statistics.columns import Missing, numbers, read_columns
 from sidelight.statistics.group import Group
@@ -73,6 +75,7 @@ def read_groups(
     group_column: str | None,
     needs: list[str] | None,
     public: str | None,
+    unit: Unit,
     missing: Missing = "refuse",
 ) -> list[Group]:
     """The groups that the options describe, in a fixed order; nothing is charged yet."""
@@ -80,6 +83,12 @@ def read_groups(
     if sum(ways) != 1:
         raise SettingError(
             "say who needs what in one way: --epsilon, --epsilon-column, or --group-column with --group."
+        )
+    if epsilon_column is not None and not unit.total_is_public:
+        # PRIVACY: the groups would be the ε that the table holds, and one more person may bring another one.
+        raise SettingError(
+            "--epsilon-column finds its groups in the table, and under add-or-remove nobody may see whether a "
+            "group has people. Declare them: --group-column with --group. Nothing was read."
         )
     refuse_same(table, public)
     by = epsilon_column or group_column
@@ -146,6 +155,11 @@ def ledger_of(ledger: str | None, table: str) -> Any:
     book = open_ledger(ledger)
     book.for_table(marks_of_source(table, book.key))
     return book
+
+
+def unit_of(unit: str | None, book: Any) -> Unit:
+    """What one person can change, by this command and by its ledger; where they differ, it is refused."""
+    return agreed_unit(asked=unit, promise=None if book is None else book.promise)
 
 
 def remark_on(ledger: str | None, groups: list[Group]) -> None:

@@ -28,6 +28,7 @@ from sidelight.cli._groups import (
     remark_on,
     remark_on_private,
     show,
+    unit_of,
 )
 from sidelight.cli._shared import Json, tell_json, tell_table
 from sidelight.errors import SettingError
@@ -99,6 +100,7 @@ def mean(
         group_column=group_column,
         needs=group,
         public=public,
+        unit=unit_of(unit, common["ledger"]),
         missing=parse_missing(missing),
     )
     remark_on(ledger, groups)

@@ -27,6 +27,7 @@ from sidelight.cli._groups import (
     read_groups,
     remark_on,
     show,
+    unit_of,
 )
 from sidelight.cli._shared import Json
 
@@ -61,6 +62,7 @@ def quantile(
     """
     from sidelight.statistics.mixed_quantile import mixed_quantile
 
+    book = ledger_of(ledger, table)
     groups = read_groups(
         table,
         value,
@@ -69,6 +71,7 @@ def quantile(
         group_column=group_column,
         needs=group,
         public=public,
+        unit=unit_of(unit, book),
         missing=parse_missing(missing),
     )
     remark_on(ledger, groups)
@@ -82,7 +85,7 @@ def quantile(
         unit=unit,
         accounting=accounting,
         delta=delta,
-        ledger=ledger_of(ledger, table),
+        ledger=book,
         alone=True,
     )
     show(answer, f"quantile {q:g} of {value}", svg=svg, as_json=as_json)

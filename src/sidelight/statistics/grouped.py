@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from sidelight import _check
+from sidelight.data.leak_guard import refuse_same
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Event
@@ -147,6 +148,7 @@ def grouped_mean(
     if not size_share:
         raise SettingError("size_share must be above 0: a cell's size is private, and a mean needs it.")
     check_missing(missing, grid.low, grid.high)
+    refuse_same(table, public)
     shown = None if public is None else read_columns(public, [value, by])
     if cells is not None:
         declared = Cells(cells)
