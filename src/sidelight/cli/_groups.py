@@ -87,8 +87,8 @@ def read_groups(
     if epsilon_column is not None and not unit.total_is_public:
         # PRIVACY: the groups would be the ε that the table holds, and one more person may bring another one.
         raise SettingError(
-            "--epsilon-column finds its groups in the table, and under add-or-remove nobody may see whether a "
-            "group has people. Declare them: --group-column with --group. Nothing was read."
+            "--epsilon-column finds its groups in the table, and under add-or-remove nobody may see whether "
+            "a group has people. Declare them: --group-column with --group. Nothing was read."
         )
     refuse_same(table, public)
     by = epsilon_column or group_column
