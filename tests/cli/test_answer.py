@@ -35,7 +35,7 @@ def without_model_error(folder: Path) -> Path:
 def test_both_parts_of_the_error_stand_beside_the_count(folder):
     done = sidelight("answer", folder, "a")
 
-    for column in ("estimate", "±", "noise", "model", "low", "high"):
+    for column in ("estimate", "std error", "noise", "model", "low", "high"):
         assert column in done.stdout
     assert "The interval holds the noise, and what the model and public data add to it." in done.stderr
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sidelight._files import check_file, write_text
-from sidelight.cli._shared import talk, tell, tell_json
+from sidelight.cli._shared import remark_on_private, talk, tell, tell_json
 from sidelight.data.leak_guard import refuse_same
 from sidelight.data.value import text_of
 from sidelight.errors import DataError, SettingError
@@ -166,12 +166,6 @@ def remark_on(ledger: str | None, groups: list[Group]) -> None:
     """Say so where spending is kept nowhere."""
     if any(not group.is_public for group in groups):
         remark_on_private(ledger)
-
-
-def remark_on_private(ledger: str | None) -> None:
-    """The same, where every record is private."""
-    if ledger is None:
-        talk("no --ledger: nobody will remember what this spent. See `sidelight ledger open --help`.")
 
 
 def show(answer: MixedAnswer, title: str, *, svg: Path | None, as_json: bool) -> None:

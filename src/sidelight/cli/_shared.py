@@ -43,6 +43,12 @@ def tell_json(value: Any) -> None:
     typer.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
+def remark_on_private(ledger: str | None) -> None:
+    """Say so where spending is kept nowhere."""
+    if ledger is None:
+        talk("no --ledger: nobody will remember what this spent. See `sidelight ledger open --help`.")
+
+
 def tell_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
     """Print a result as a table, as wide as it needs where nobody is watching."""
     from rich.console import Console

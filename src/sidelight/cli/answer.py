@@ -17,7 +17,8 @@ def answer(
 
     Example: sidelight answer people-release age sex
 
-    Beside each count stand its standard error (±), and the parts of it that noise and the model make.
+    Beside each estimate stand its standard error, the parts of it that noise and the model make, and the
+    interval from low to high.
     """
     from dataclasses import replace
 
@@ -28,10 +29,10 @@ def answer(
     if as_json:
         tell_json(records)
         return
-    titles = {"standard_error": "±", "noise_error": "noise", "model_error": "model"}
+    titles = {"standard_error": "std error", "noise_error": "noise", "model_error": "model"}
     columns = [*attrs, "estimate", *titles, "low", "high", "source"]
     tell_table(
-        f"{' × '.join(attrs)}, intervals of {confidence:.4g}",
+        f"{' × '.join(attrs)}, {100 * confidence:.4g}% intervals",
         [titles.get(column, column) for column in columns],
         [[record[column] for column in columns] for record in records],
     )

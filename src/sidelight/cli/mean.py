@@ -26,11 +26,10 @@ from sidelight.cli._groups import (
     parse_missing,
     read_groups,
     remark_on,
-    remark_on_private,
     show,
     unit_of,
 )
-from sidelight.cli._shared import Json, tell_json, tell_table
+from sidelight.cli._shared import Json, remark_on_private, tell_json, tell_table
 from sidelight.errors import SettingError
 
 
@@ -87,8 +86,8 @@ def mean(
         if epsilon is None or epsilon_column or group_column or bias or merge:
             raise SettingError("--by takes --epsilon, and neither groups nor --bias nor --merge.")
         common |= {"by": by, "epsilon": epsilon, "cells": cell, "public": public}
-        remark_on_private(ledger)
         _by_cell(table, value, missing=parse_missing(missing), as_json=as_json, **common)
+        remark_on_private(ledger)
         return
     from sidelight.statistics.mixed_mean import mixed_mean
 
@@ -103,8 +102,8 @@ def mean(
         unit=unit_of(unit, common["ledger"]),
         missing=parse_missing(missing),
     )
-    remark_on(ledger, groups)
     answer = mixed_mean(groups, bias=parse_bias(bias), merge=merge, alone=True, **common)
+    remark_on(ledger, groups)
     show(answer, f"mean of {value}", svg=svg, as_json=as_json)
 
 

@@ -74,7 +74,6 @@ def quantile(
         unit=unit_of(unit, book),
         missing=parse_missing(missing),
     )
-    remark_on(ledger, groups)
     answer = mixed_quantile(
         groups,
         q,
@@ -88,4 +87,5 @@ def quantile(
         ledger=book,
         alone=True,
     )
+    remark_on(ledger, groups)
     show(answer, f"quantile {q:g} of {value}", svg=svg, as_json=as_json)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sidelight.cli._shared import Json, SchemaFile, tell, tell_json
+from sidelight.cli._shared import Json, SchemaFile, remark_on_private, tell, tell_json
 
 
 def screen(
@@ -29,6 +29,7 @@ def screen(
         table, _named(public), schema=schema, epsilon=epsilon, workload=workload,
         ledger=ledger, for_epsilon=for_epsilon, for_delta=for_delta,
     )  # fmt: skip
+    remark_on_private(ledger)
     if as_json:
         tell_json(
             [

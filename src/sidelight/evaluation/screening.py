@@ -180,8 +180,8 @@ def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
 def _judge(name: str, found: NoisyMixture, without: float, sampling: float, later: Budget) -> Screened:
     low = max(0.0, found.error - 2 * found.stddev)
     high = min(1.0, max(found.error, 0.0) + 2 * found.stddev)
-    numbers = f"its best mixture errs by {low:.2g} to {high:.2g} of n"
-    beside = f"ε = {later.epsilon:g} alone would err by about {without:.2g}"
+    numbers = f"its best mixture errs by {low:.2g} to {high:.2g} of all records"
+    beside = f"without public data, ε = {later.epsilon:g} would err by about {without:.2g}"
     verdict: Verdict
     if high <= min(sampling, without / 2):
         verdict, why = (
@@ -195,7 +195,7 @@ def _judge(name: str, found: NoisyMixture, without: float, sampling: float, late
     elif found.stddev > without / 8:
         verdict, why = (
             "cannot tell",
-            f"{numbers}, too blurred at this ε; {beside}. Screen fewer tables or spend more",
+            f"{numbers}, since the noise at this ε blurs it; {beside}. Screen fewer tables, or spend more",
         )
     else:
         verdict, why = "of little help", f"{numbers}; {beside}, which is about as good"

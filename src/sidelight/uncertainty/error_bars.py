@@ -116,7 +116,8 @@ class ErrorBars:
         """What the interval holds, for people."""
         if self.noise_variance is None and self.model_variance is None:
             return (
-                "No interval: nothing measured these attributes together, nor tells how far the model is off."
+                "No interval: these attributes were not measured together, and nothing tells how far the "
+                "model is off there. Ask for fewer attributes."
             )
         if self.source == "model":
             return (

@@ -217,7 +217,7 @@ def test_screening_ranks_a_good_table_before_a_bad_one_and_says_why():
     assert [found.name for found in ranked] == ["good", "bad"]
     assert ranked[0].verdict in ("as good as a second sample", "worth using")
     assert ranked[1].verdict == "not worth using"
-    assert "ε = 1 alone would err by about" in ranked[1].sentence
+    assert "without public data, ε = 1 would err by about" in ranked[1].sentence
 
 
 def test_screening_that_cannot_see_says_so():
