@@ -162,7 +162,7 @@ def _header(path: str) -> tuple[str, ...]:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file, delimiter=own), [])
     except (OSError, UnicodeDecodeError, csv.Error):
-        raise DataError(f"{path} cannot be read as text in UTF-8.") from None
+        raise DataError(f"{path} is not text in UTF-8; save it in that encoding.") from None
     if not names:
         raise DataError(f"{path} is empty: it has not even a line of column names.")
     if len(names) == 1:
