@@ -13,6 +13,7 @@ import csv
 import glob
 import gzip
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,10 @@ def _header(path: str) -> tuple[str, ...]:
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file, delimiter=own), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "it is damaged"
+        raise DataError(f"{path} cannot be read: {reason}.") from None
+    except (UnicodeDecodeError, csv.Error):
         raise DataError(f"{path} is not text in UTF-8; save it in that encoding.") from None
     if not names:
         raise DataError(f"{path} is empty: it has not even a line of column names.")

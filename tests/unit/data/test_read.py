@@ -64,6 +64,16 @@ def test_a_compressed_csv_is_read(tmp_path):
     assert Table.read(tmp_path / "a.csv.gz", SCHEMA).codes().tolist() == [[0, 3]]
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda file: file[:4], lambda file: file[:15], lambda file: file[:10] + b"\xff" * 9]
+)
+def test_a_damaged_compressed_csv_is_refused_as_damaged(tmp_path, damage):
+    (tmp_path / "a.csv.gz").write_bytes(damage(gzip.compress(b"sex,age\nf,3\n")))
+
+    with pytest.raises(DataError, match="cannot be read: it is damaged"):
+        Table.read(tmp_path / "a.csv.gz", SCHEMA)
+
+
 def test_an_absent_column_is_named_and_an_extra_one_left_out(tmp_path):
     assert "'age'" in refused(pa.table({"sex": ["f"], "name": [SECRET]}))
     assert "'age'" in refused(write(tmp_path / "a.csv", f"sex,name\nf,{SECRET}\n"))
