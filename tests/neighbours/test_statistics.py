@@ -15,6 +15,7 @@ import changes
 
 from sidelight.cli._groups import read_groups
 from sidelight.errors import DataError
+from sidelight.privacy.unit import Unit
 from sidelight.statistics import grouped
 from sidelight.statistics.columns import Cells, numbers, read_columns
 from sidelight.statistics.group import Group
@@ -134,7 +135,7 @@ def test_one_value_changes_nobody_elses_on_the_command_line(changed, options, ho
     settings = {"epsilon": None, "epsilon_column": None, "group_column": None, "needs": None, "public": None}
 
     def read(table):
-        groups = read_groups(table, "income", **(settings | options), missing=50.0)
+        groups = read_groups(table, "income", **(settings | options), unit=Unit("replace"), missing=50.0)
         return [value for group in groups for value in group._values.tolist()]
 
     before = read(changes.HOLDERS[holder](columns, tmp_path))
@@ -241,7 +242,6 @@ def test_a_file_that_is_no_table_is_refused_before_anything_is_paid(content, tmp
     from sidelight.privacy.budget import Budget
     from sidelight.privacy.ledger import MemoryLedger
     from sidelight.privacy.promise import Promise
-    from sidelight.privacy.unit import Unit
 
     (tmp_path / "people.csv").write_bytes(content)
     ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("replace"), "people"))
