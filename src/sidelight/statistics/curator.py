@@ -367,8 +367,12 @@ def open_groups(
     ledger: Ledger | str | Path | None,
     noise: NoiseSource | None,
     label: str,
+    check_unit: Callable[[Unit], None] = lambda _: None,
 ) -> Iterator[GroupCurator]:
-    """A curator over private groups, whose allotment is that of the group with the most to spend."""
+    """A curator over private groups, whose allotment is that of the group with the most to spend.
+
+    ``check_unit`` refuses what does not go with the ledger's unit, before a run begins.
+    """
     most = max(groups, key=lambda group: group.epsilon or 0.0)
     assert most.epsilon is not None
 
@@ -379,6 +383,7 @@ def open_groups(
         elif any(group._values.size == 0 for group in groups):
             # PRIVACY: sizes are public here. Where they are not, an empty group is a group like any other.
             raise DataError("a group is empty; leave it out, or give it at least one value.")
+        check_unit(who)
 
     with open_run(most.epsilon, unit=unit, delta=delta, ledger=ledger, label=label, check=check) as run:
         yield GroupCurator(groups, grid, noise=noise, **run)

@@ -9,6 +9,7 @@ import numpy as np
 
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.event import Event
+from sidelight.privacy.unit import Unit
 from sidelight.statistics.bias import Part
 from sidelight.statistics.curator import GroupCurator, GroupMeasurement, Members
 from sidelight.statistics.grid import Grid, Whole
@@ -123,17 +124,21 @@ class GroupSums:
         return weights, self.grid.centre + self.means[self.set_of], errors[self.set_of]
 
 
-def measure_sums(curator: GroupCurator, costs: Sequence[Cost], asked: Asked, *, variance: float) -> GroupSums:
-    """MEASURE what is asked for beside the sums, and then the sums with all that is left of each ε."""
-    events: list[list[Event]] = [[] for _ in costs]
-    rest = Fraction(1)
+def check_costs(grid: Grid, unit: Unit, costs: Sequence[Cost], asked: Asked) -> None:
+    """Refuse an ε too small for any part of what is asked for, before a run begins."""
     shares = {"variance_share": asked.variance_share, "clipped_share": asked.clipped_share}
-    if not curator.unit.total_is_public:
+    if not unit.total_is_public:
         shares["size_share"] = asked.size_share
     left_share = check_shares(**shares)
     least = min(share for share in (*shares.values(), left_share) if share)
     for cost in shares_of(costs, least):
-        curator.grid.finest(cost, curator.unit)  # refuses too small an ε before anything is paid
+        grid.finest(cost, unit)
+
+
+def measure_sums(curator: GroupCurator, costs: Sequence[Cost], asked: Asked, *, variance: float) -> GroupSums:
+    """MEASURE what is asked for beside the sums, and then the sums with all that is left of each ε."""
+    events: list[list[Event]] = [[] for _ in costs]
+    rest = Fraction(1)
 
     def paid(measurement: GroupMeasurement, share: float) -> GroupMeasurement:
         nonlocal rest

@@ -28,7 +28,7 @@ from sidelight.statistics.answer import GroupShare, MixedAnswer
 from sidelight.statistics.bias import Bias, Part, check_bias, mix
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Array, Group, check_bounds, check_groups, named
-from sidelight.statistics.group_sums import Asked, measure_sums
+from sidelight.statistics.group_sums import Asked, check_costs, measure_sums
 from sidelight.statistics.spread import Spread
 from sidelight.statistics.terms import Terms, check_shares
 from sidelight.statistics.variance import (
@@ -122,8 +122,14 @@ def mixed_mean(
             merge=merge,
             is_proportional=weights == "proportional",
         )
-        with terms.open(own, grid, label=f"mean of {len(groups)} groups") as curator:
-            sums = measure_sums(curator, terms.costs(own), asked, variance=known.value)
+        costs = terms.costs(own)
+        with terms.open(
+            own,
+            grid,
+            label=f"mean of {len(groups)} groups",
+            check_unit=lambda unit: check_costs(grid, unit, costs, asked),
+        ) as curator:
+            sums = measure_sums(curator, costs, asked, variance=known.value)
         if sums.squares is not None:
             for _ in range(2):  # σ² needs μ, and the weights behind μ need σ²; twice is enough
                 offset = sums.offset(known.value)

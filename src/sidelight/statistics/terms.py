@@ -1,7 +1,7 @@
 """On what terms private groups are asked: who is protected, in which currency, from which ledger."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,7 +49,12 @@ class Terms:
             _check.share(delta=self.delta)
 
     def open(
-        self, groups: Sequence[Group], grid: Grid, *, label: str
+        self,
+        groups: Sequence[Group],
+        grid: Grid,
+        *,
+        label: str,
+        check_unit: Callable[[Unit], None] = lambda _: None,
     ) -> AbstractContextManager[GroupCurator]:
         """A curator over the private groups."""
         return open_groups(
@@ -60,6 +65,7 @@ class Terms:
             ledger=self.ledger,
             noise=self.noise,
             label=label,
+            check_unit=check_unit,
         )
 
     @property

@@ -4,7 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sidelight.errors import BudgetExhausted
+from sidelight.errors import BudgetExhausted, SettingError
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.event import Event, Gaussian, Laplace, Parallel
 from sidelight.privacy.ledger import MemoryLedger
@@ -238,3 +238,13 @@ def test_a_parallel_event_survives_json_and_refuses_to_cost_less_than_a_part():
         Parallel(what="sums", cost=Epsilon(Fraction(1, 2)), parts=tuple(parts))
     with pytest.raises(AssertionError, match="at least one"):
         Parallel(what="sums", cost=Epsilon(1), parts=())
+
+
+def test_an_epsilon_too_small_for_its_noise_is_refused_before_a_run_begins():
+    ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("replace"), "people"))
+    groups = [Group([1.0, 2.0, 3.0], epsilon=1e-300, name="all")]
+
+    with pytest.raises(SettingError, match="too small to be of use"):
+        mixed_mean(groups, bounds=(0, 100), variance=5.0, ledger=ledger)
+
+    assert ledger.runs() == ()
