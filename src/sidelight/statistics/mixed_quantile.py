@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 
 from sidelight import _check
+from sidelight.errors import SettingError
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.unit import Unit
@@ -105,6 +106,7 @@ def mixed_quantile(
     density = densities.choose(density, public_values, has_private=bool(private))
     check_bias(bias, bias_factor)
     check_shares(density_share=density_share, size_share=size_share)
+    _check_epsilons([groups[place] for place in private], density_share, size_share)
     share = asked_share(quantile)
     sigma2 = grid.width**2 / 4 if variance is None else variance
     mean_noise = None
@@ -193,3 +195,18 @@ def _paper_weight(
         return None
     public = float(public_sizes.sum()) / variance
     return public / (public + float((1 / mean_variances(measured.sizes, variance, mean_noise)).sum()))
+
+
+_LEAST_EPSILON = 2.0**-60
+"""Below, a rank is off by more than any table has records, and variances leave the floating-point numbers."""
+
+
+def _check_epsilons(private: Sequence[Group], *shares: float) -> None:
+    """Refuse an ε too small for any part of what is measured, before a run begins."""
+    least = min(share for share in (*shares, 1 - sum(shares)) if share > 0)
+    for group in private:
+        if group.epsilon is not None and group.epsilon * least < _LEAST_EPSILON:
+            raise SettingError(
+                f"epsilon = {group.epsilon:g} is too small for a quantile: the smallest that can be used is "
+                f"{_LEAST_EPSILON / least:.1g}. Nothing was read and nothing was charged."
+            )

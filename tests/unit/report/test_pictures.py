@@ -74,7 +74,7 @@ def test_an_attribute_that_was_not_measured_has_no_interval():
 
     assert drawn.half is None
     assert "whisker" not in one_way_chart("k", drawn)
-    assert "No interval: nothing measured" in one_way_chart("k", drawn)
+    assert "No interval: these attributes were not measured" in one_way_chart("k", drawn)
 
 
 def test_the_bars_are_those_of_the_release_and_hold_its_models_error():

@@ -3,8 +3,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sidelight.privacy.budget import Epsilon
+from sidelight.errors import SettingError
+from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.event import Exponential
+from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.unit import Unit
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_quantile import mixed_quantile
@@ -168,3 +171,22 @@ def test_density_and_sizes_are_paid_within_each_epsilon():
 def test_a_quantile_outside_0_to_1_is_refused(quantile):
     with pytest.raises(ValueError, match="quantile"):
         mixed_quantile([Group([1.0], epsilon=1.0), Group([1.0], epsilon=1.0)], quantile, bounds=(0, 1))
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-18])
+@pytest.mark.parametrize("unit", ["replace", "add-or-remove"])
+def test_an_epsilon_too_small_for_any_rank_is_refused_before_a_run_begins(epsilon, unit):
+    ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit(unit), "people"))
+
+    with pytest.raises(SettingError, match="too small for a quantile"):
+        mixed_quantile([Group([1.0, 2.0], epsilon=epsilon)], 0.5, bounds=(0, 9), ledger=ledger, alone=True)
+
+    assert ledger.runs() == ()
+
+
+def test_an_epsilon_that_is_just_large_enough_is_answered():
+    answer = mixed_quantile(
+        [Group([1.0, 2.0], epsilon=1e-16)], 0.5, bounds=(0, 9), noise=SeededNoise(1), alone=True
+    )
+
+    assert 0 <= answer.interval[0] <= answer.estimate <= answer.interval[1] <= 9

@@ -139,6 +139,7 @@ def test_an_attribute_that_public_data_have_wrong_is_asked_again_without_selecti
     assert later[0].cost.value == Fraction(1, 20000) * (1 - Fraction(0.05) - Fraction(0.03)) / 12
 
 
+@pytest.mark.slow
 def test_that_lowers_the_error(toy):
     private = table_of(8000, 0.25, 1)
 
