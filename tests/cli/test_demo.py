@@ -54,6 +54,7 @@ def test_the_table_is_marked_private_and_the_reports_are_named(small_survey, tmp
     assert code == 0, err
     assert out.startswith("PRIVATE: ")
     assert "public already" in out
+    assert "\N{REPLACEMENT CHARACTER}" not in out + err
     for word in ("public data alone", "without public data (aim)", "with public data (aperture)", "3-way"):
         assert word in out
     assert "three-way error than without them" in err

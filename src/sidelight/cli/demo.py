@@ -77,7 +77,7 @@ def demo(
         return
     titles = {name: f"{name} ({RECIPES[name]['mechanism']})" if name in RECIPES else name for name in errors}
     tell_table(
-        f"PRIVATE: workload error of {len(private):,} people's answers at ε = {epsilon:g}. Errors against\n"
+        f"PRIVATE: workload error of {len(private):,} people's answers at ε = {epsilon:g}. Errors against "
         "exact answers can be shown only because this survey is public already.",
         ["marginals", *titles.values()],
         [[ways, *(f"{by_way[ways]:.3f}" for by_way in errors.values())] for ways in errors[WITH]],
