@@ -14,6 +14,7 @@ from sidelight.evaluation.screening_curator import ScreeningCurator
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
+from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
@@ -103,7 +104,8 @@ def test_a_planted_bug_is_caught(mechanism, planted):
 
 def test_the_screening_noise_has_the_scale_that_was_paid_for():
     """b = (1/n + 2τ + a grid step)/ε is accepted; ten per cent less or more is rejected."""
-    private, public = NEIGHBOURS[0], Table.of_codes(DOMAIN, np.array([[0]]))
+    private = NEIGHBOURS[0]
+    public = Support.of_table(Table.of_codes(DOMAIN, np.array([[0]])), total=1.0)
     epsilon, n = 0.5, 40
     ledger = MemoryLedger(Promise(Budget(epsilon=1e6, delta=0.0), UNIT, "screening"))
     curator = ScreeningCurator(
