@@ -1,7 +1,7 @@
 """``sidelight release``: spend budget once, write a release that anyone may see."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from sidelight.errors import ReleaseError, UnsavedError
 
 if TYPE_CHECKING:
     from sidelight.privacy.ledger import Ledger
+    from sidelight.releases.card import Card
 
 
 def release(
@@ -78,7 +79,7 @@ def release(
         if card is not None:
             Journal.remove(journal)
             if as_json:
-                tell_json({"out": str(out), "card": card})
+                tell_json({"out": str(out), "card": card.as_json()})
             elif not quiet:
                 talk(f"{out} had been written already, whole; nothing more was spent.")
             return
@@ -97,11 +98,11 @@ def release(
     if checkpoint is None:
         Journal.remove(journal)
     if as_json:
-        tell_json({"out": str(out), "card": made.card})
+        tell_json({"out": str(out), "card": made.card.as_json()})
     elif not quiet:
-        talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card['epsilon_spent']:.4g} spent.")
-        if "paid_again" in made.card:
-            talk(_said_of_repeats(made.card["paid_again"]["events"]))
+        talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card.epsilon_spent:.4g} spent.")
+        if made.card.paid_again is not None:
+            talk(_said_of_repeats(made.card.paid_again.events))
         talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
 
 
@@ -113,7 +114,7 @@ def _said_of_repeats(events: int) -> str:
     )
 
 
-def _finished(out: Path, journal: Path, ledger: "Ledger") -> dict[str, Any] | None:
+def _finished(out: Path, journal: Path, ledger: "Ledger") -> "Card | None":
     """The card of this command's own release, where its process died between writing and tidying up."""
     from sidelight.curator.journal import Journal
     from sidelight.releases.release import Release
@@ -121,7 +122,7 @@ def _finished(out: Path, journal: Path, ledger: "Ledger") -> dict[str, Any] | No
     if not journal.is_dir() or not (out / "release.json").is_file():
         return None
     card = Release.load(out).card
-    run = str(card.get("ledger", {}).get("run", ""))
+    run = card.ledger.run
     # The journal goes before its folder does.
     is_own = Journal.run_in(journal) == run or not any(journal.iterdir())
     return card if is_own and ledger.knows(run) else None
