@@ -29,7 +29,7 @@ from sidelight.uncertainty.model_error import ModelDispersion
 
 VERSION: Final = 1
 """Of the card's JSON. A new field with a default leaves it as it is; anything else makes it one more."""
-_DERIVED = ("promise", "epsilon_spent", "warning")
+DERIVED: Final[Mapping[str, Any]] = {"promise": str, "epsilon_spent": float, "warning": str | None}
 """Written for people who read the JSON; worked out again, and so never believed, when a card is read."""
 
 
@@ -64,6 +64,7 @@ class LedgerEntry:
     name: str
     """What people call the private table."""
     run: str
+    """By which number the ledger knows this release."""
     head: str
     """The hash of the ledger's last line when the release was made."""
 
@@ -77,7 +78,9 @@ class PaidAgain:
     """Draws that are not in the release: a crash lost them, or they went to a copy of its checkpoint."""
 
     events: int
+    """How many draws."""
     cost: Fraction
+    """What they cost, in ρ or ε; part of what was spent."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -85,6 +88,7 @@ class Card:
     """All facts about how a release came about, and nothing private."""
 
     version: Literal[1] = VERSION
+    """Of the card's form as JSON."""
     mechanism: str
     """The name of the mechanism."""
     settings: Mapping[str, Any]
@@ -97,6 +101,7 @@ class Card:
     epsilon: float
     """ε that this release was allowed to spend."""
     delta: float
+    """δ of the promise."""
     accounting: Literal["zcdp", "pure"]
     """What costs are counted in: ρ of zero-concentrated differential privacy, or ε itself."""
     allotted: Fraction
@@ -108,12 +113,14 @@ class Card:
     paid_again: PaidAgain | None = None
     """None where every answer was drawn once."""
     ledger: LedgerEntry
+    """Where the spending is written down."""
     noise: str
     """Where the noise came from."""
     private: bool
     """Whether nobody can draw that noise again; false for seeded noise, which protects nobody."""
 
     workload: AskedWorkload
+    """What was asked."""
     public: PublicData | None
     """None where no public data were used."""
     schema: str
@@ -133,6 +140,7 @@ class Card:
     versions: Mapping[str, str]
     """Of sidelight, Python and the libraries that computed the release."""
     created: datetime
+    """When the release was made."""
 
     def __post_init__(self) -> None:
         charged = sum((event.cost.value for event in self.events), start=Fraction(0))
@@ -168,7 +176,7 @@ class Card:
 
     def as_json(self) -> dict[str, Any]:
         """The card as plain values, from which ``from_json`` gives back an equal card."""
-        sentences = {name: getattr(self, name) for name in _DERIVED}
+        sentences = {name: getattr(self, name) for name in DERIVED}
         plain: dict[str, Any] = to_json(self)
         return {"version": plain.pop("version"), **sentences, **plain}
 
@@ -184,7 +192,7 @@ class Card:
                 f"{VERSION}. Update sidelight, or ask for the release in a version that it reads."
             )
         given = plain if version else _since_version_0(plain)
-        card: Card = from_json(Card, {name: given[name] for name in given.keys() - set(_DERIVED)}, "card")
+        card: Card = from_json(Card, {name: given[name] for name in given.keys() - DERIVED}, "card")
         return card
 
     def __repr__(self) -> str:

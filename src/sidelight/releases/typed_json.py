@@ -11,7 +11,7 @@ sidelight._foreign.ForeignError: unit.records must be a whole number; got 'two'
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -117,14 +117,18 @@ def _one_of(kinds: tuple[Any, ...], plain: Any, where: str) -> Any:
 
 def _single(kind: Any, plain: Any, where: str) -> Any:
     """A text, a number, a moment."""
-    if kind is float and type(plain) in (int, float) and abs(plain) <= _LARGEST and not math.isnan(plain):
-        return float(plain)
-    if kind is Fraction or kind is datetime:
-        try:
-            return parse_fraction(plain) if kind is Fraction else datetime.fromisoformat(plain)
-        except (ArithmeticError, TypeError, ValueError):
-            raise _wrong(_WORDS[kind], plain, where) from None
-    return _of_type(kind, plain, where)
+    if kind not in _READ:
+        return _of_type(kind, plain, where)
+    try:
+        return _READ[kind](plain)
+    except (ArithmeticError, TypeError, ValueError):
+        raise _wrong(_WORDS[kind], plain, where) from None
+
+
+def _finite(plain: Any) -> float:
+    if type(plain) not in (int, float) or not math.isfinite(plain):
+        raise ValueError
+    return float(plain)
 
 
 def _of_type(kind: Any, plain: Any, where: str) -> Any:
@@ -137,8 +141,11 @@ def _wrong(expected: str, plain: Any, where: str) -> ForeignError:
     return ForeignError(f"{where} must be {expected}; got {brief(plain)}")
 
 
-_LARGEST = 1.7e308
-"""Just below what a double holds: whole numbers in JSON may be larger."""
+_READ: dict[Any, Callable[[Any], Any]] = {
+    float: _finite,
+    Fraction: parse_fraction,
+    datetime: datetime.fromisoformat,
+}
 _WORDS: dict[Any, str] = {
     str: "a text",
     bool: "true or false",
