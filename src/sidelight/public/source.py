@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sidelight.data.compact import Compact, count_compactly
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
 from sidelight.data.table import Table
@@ -21,11 +22,9 @@ from sidelight.models.support import Support
 Array = NDArray[np.float64]
 
 
-class PublicSource(Protocol):
-    """Public records that can be counted."""
+class PublicSource(CountSource, Protocol):
+    """Public records: how many they are worth, and many marginals of them in one pass."""
 
-    @property
-    def domain(self) -> Domain: ...
     @property
     def records(self) -> float: ...
     def count_many(self, marginals: Sequence[Attrs]) -> Sequence[NDArray[np.integer] | Array]: ...
@@ -59,9 +58,9 @@ class WeightedRecords:
         return float(self._weights.sum()) ** 2 / square if square else 0.0
 
     def count_many(self, marginals: Sequence[Attrs]) -> list[Array]:
-        return [self._count(attrs) for attrs in marginals]
+        return [self.count(attrs) for attrs in marginals]
 
-    def _count(self, attrs: Attrs) -> Array:
+    def count(self, attrs: Attrs) -> Array:
         shape = self.domain.project(attrs).shape
         columns = [self._codes[:, place] for place in self.domain.index(attrs)]
         cells = np.ravel_multi_index(columns, shape)
