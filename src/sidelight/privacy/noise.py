@@ -183,13 +183,13 @@ class _Histogram:
         """The integers that were kept, of that many attempts."""
         words = noise.words(attempts)
         slot = (words & np.uint64(_SLOTS - 1)).view(np.int64)
-        place = words >> np.uint64(_SLOT_BITS)
+        rest = words >> np.uint64(_SLOT_BITS)
         u_bits = WORD - _SLOT_BITS - self.block_bits
-        u = (place >> np.uint64(self.block_bits)).view(np.int64)
+        u = (rest >> np.uint64(self.block_bits)).view(np.int64)
 
         z = self.start.take(slot)
         if self.block_bits:
-            z += (place & np.uint64(2**self.block_bits - 1)).view(np.int64)
+            z += (rest & np.uint64(2**self.block_bits - 1)).view(np.int64)
         scaled = z.astype(np.float64)
         if self.power == 2:
             scaled *= scaled

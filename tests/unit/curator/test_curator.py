@@ -272,7 +272,7 @@ def test_two_copies_of_a_journal_cannot_draw_for_one_payment(toy, tmp_path):
         for curator in curators:  # both have seen the payment
             curator.measure(Marginal(("a",)), RHO)
 
-    assert [payment.place for payment in ledger.payments(run)] == [0, 0]
+    assert [payment.nth for payment in ledger.payments(run)] == [0, 0]
     assert all(payment.ticket for payment in ledger.payments(run))
     assert ledger.run(run).spent == RHO * 2
 
