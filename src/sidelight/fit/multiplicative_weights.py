@@ -67,15 +67,15 @@ class MultiplicativeWeights:
     ) -> None:
         """Pass after pass, until every measurement was met, or the passes are used up."""
         replayed = [_Replayed.of(made, fold, total, is_clipped=self.clip) for made in measurements]
-        for turn in range(max(1, self.passes)):
+        for number in range(max(1, self.passes)):
             all_met = True
             for measurement, one in zip(measurements, replayed, strict=True):
                 counts = fold.count(one.attrs)
                 error = one.error(counts)
                 is_met = math.sqrt(error @ error / error.size) <= one.stddev
                 all_met = all_met and is_met
-                if not is_met or (turn == 0 and measurement is newest):
-                    self._update(fold, one.attrs, counts, one.spread(error), total)
+                if not is_met or (number == 0 and measurement is newest):
+                    self._update(fold, one.attrs, counts, one.by_cell(error), total)
             if all_met:
                 break
 
@@ -119,7 +119,7 @@ class _Replayed:
         difference: Array = self.answer - answered
         return difference
 
-    def spread(self, error: Array) -> Array:
+    def by_cell(self, error: Array) -> Array:
         """q(x) (m − q(A)) for every cell x of the marginal."""
         return error.reshape(self.shape) if self.weights is None else self.weights * error[0]
 
