@@ -182,7 +182,7 @@ def _project(
 
 def marginals_of(workload: Workload) -> tuple[Attrs, ...]:
     """The workload's marginals; another workload has no best mixture here, and is refused."""
-    marginals = tuple(attrs for attrs in workload.supports if attrs)
+    marginals = tuple(attrs for attrs in workload.attribute_sets if attrs)
     if not workload.only_marginals or not marginals:
         raise WorkloadError(
             "the best-mixture error is computed for whole marginals of one attribute or more; this workload "

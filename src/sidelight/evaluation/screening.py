@@ -163,8 +163,8 @@ def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit,
 
     σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.supports)
-    variance = len(workload.supports) * unit.l2_squared / (2 * float(budget.rho()))
+    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
+    variance = len(workload.attribute_sets) * unit.l2_squared / (2 * float(budget.rho()))
     return min(1.0, math.sqrt(variance * 2 * math.log(max(cells, 2))) / n)
 
 
@@ -173,7 +173,7 @@ def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
 
     Hoeffding's bound for the difference of two shares, over all cells.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.supports)
+    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
     return min(1.0, math.sqrt(math.log(2 * max(cells, 1)) / n))
 
 

@@ -92,7 +92,7 @@ class Barak(Mechanism):
             )
         for query in workload:
             Fourier(query.attrs).check(domain)
-        if not any(workload.supports):
+        if not any(workload.attribute_sets):
             raise WorkloadError(
                 "the workload asks for the total alone; Barak needs queries about attributes."
             )

@@ -39,8 +39,8 @@ class CliqueLayout:
     up: Contraction | None
     """From those onto what is shared with the parent."""
     across: list[tuple[Contraction, tuple[int, ...]]] | None
-    """For each free table: from all others onto it, and the shape that broadcasts the result over it. None where
-    writing the whole product down costs less."""
+    """For each free table: from all others onto it, and the shape that broadcasts the result over it. None
+    where writing the whole product down costs less."""
 
     @classmethod
     def of(
