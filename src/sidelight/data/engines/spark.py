@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from sidelight._extras import need
 from sidelight.data.engines.base import ValueKind
-from sidelight.data.engines.sql import Dialect, Part
+from sidelight.data.engines.sql_encoding import Dialect, Part
 from sidelight.errors import DataError
 
 _TYPES: dict[str, ValueKind] = {
