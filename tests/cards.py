@@ -33,10 +33,10 @@ def card_of(model: Model, events: Iterable[Event] = (), **facts: Any) -> Card:
     return replace(made_up, **facts)
 
 
-def asked(supports: Iterable[tuple[str, ...]]) -> AskedWorkload:
+def asked(attribute_sets: Iterable[tuple[str, ...]]) -> AskedWorkload:
     """A workload of these marginals."""
-    listed = tuple(supports)
-    return AskedWorkload(queries=len(listed), marginals=len(listed), supports=listed, asked=None)
+    listed = tuple(attribute_sets)
+    return AskedWorkload(queries=len(listed), marginals=len(listed), attribute_sets=listed, asked=None)
 
 
 def released(outcome: Outcome, *, schema: Schema | None = None) -> Release:

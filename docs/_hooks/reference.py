@@ -1,8 +1,8 @@
 """What the site says about commands, papers and changes is written when it is built, from the code itself.
 
-A page holds a marker, ``<!-- commands -->``, ``<!-- papers -->`` or ``<!-- changes -->``. It is replaced by the
-commands of the ``sidelight`` program, by the papers of its mechanisms, or by the fragments of ``changelog.d/`` and
-then ``CHANGELOG.md``.
+A page holds a marker, ``<!-- commands -->``, ``<!-- papers -->`` or ``<!-- changes -->``. It is replaced by
+the commands of the ``sidelight`` program, by the papers of its mechanisms, or by the fragments of
+``changelog.d/`` and then ``CHANGELOG.md``.
 """
 
 import re

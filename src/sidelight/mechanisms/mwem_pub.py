@@ -40,7 +40,8 @@ from sidelight.mechanisms.pmw_pub import (
     support_notes,
     support_outlook,
 )
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.convert import advanced
 from sidelight.privacy.event import Gaussian, Laplace
@@ -106,7 +107,7 @@ class MWEMPub(Mechanism):
             public, total=n, share=self.public_share, seed=self.seed, domain=curator.domain
         )
         start = start.uniform if self.prior == "uniform" else start
-        fit = SupportWeights(start, workload.supports, max_cache_mb=self.max_cache_mb)
+        fit = SupportWeights(start, workload.attribute_sets, max_cache_mb=self.max_cache_mb)
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
         measurements: list[Measurement] = []

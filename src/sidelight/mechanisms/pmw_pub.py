@@ -33,7 +33,8 @@ from sidelight.errors import DataError, SettingError
 from sidelight.measurement import Measurement, NoiseKind, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.paper import Paper
-from sidelight.models.support import Asked, Support, SupportWeights, missing_values
+from sidelight.models.support import Support, missing_values
+from sidelight.models.support_weights import Asked, SupportWeights
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -103,7 +104,7 @@ class PMWPub(Mechanism):
         select_cost, measure_cost = (curator.remaining / self.rounds).split(self.select_share)
 
         fit = SupportWeights(
-            self._start(curator.domain, public, n), workload.supports, max_cache_mb=self.max_cache_mb
+            self._start(curator.domain, public, n), workload.attribute_sets, max_cache_mb=self.max_cache_mb
         )
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
@@ -249,7 +250,7 @@ def support_outlook(
     noise: NoiseKind | None = None,
 ) -> Outlook:
     """What mechanisms on the public support need and blur."""
-    answers = 8 * sum(domain.size(attrs) for attrs in workload.supports)
+    answers = 8 * sum(domain.size(attrs) for attrs in workload.attribute_sets)
     return Outlook(
         measurements=rounds,
         stddev=stddev_of(ONE_NUMBER, measure_cost, unit, noise=noise),

@@ -51,7 +51,7 @@ class AskedWorkload:
     """How many there are."""
     marginals: int
     """How many sets of attributes they are about."""
-    supports: tuple[Attrs, ...]
+    attribute_sets: tuple[Attrs, ...]
     """These sets of attributes; the first 2,000."""
     asked: str | tuple[dict[str, Any], ...] | None
     """The workload's name, or its queries as in a workload file; None where these would be too many."""
@@ -203,11 +203,12 @@ class Card:
 
 
 def _since_version_0(plain: dict[str, Any]) -> dict[str, Any]:
-    """A card of the time when cards had no version: no papers, and public_error apart from public."""
-    given = {**plain, "version": VERSION}
+    """A card from before cards had a version, in the words of version 1."""
+    given = {**plain, "version": VERSION, "workload": {**plain["workload"]}}
+    given["workload"]["attribute_sets"] = given["workload"].pop("supports")
     errors = given.pop("public_error", [])
     if given.get("public") is not None:
-        # APERTURE's is among its own marginals.
+        # APERTURE's errors are also among its own marginals, as ``moved``.
         given["public"] = {**given["public"], "disagreements": [] if "aperture" in given else errors}
     try:
         given["papers"] = to_json(mechanism_of(given["mechanism"]).papers)

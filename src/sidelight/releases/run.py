@@ -16,7 +16,8 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy.budget import Epsilon
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, new_run
+from sidelight.privacy.chained_ledger import new_run
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.marks import Marks
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit
@@ -206,12 +207,12 @@ def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: Nois
 
 def _workload(plan: Plan) -> AskedWorkload:
     """The workload as it can be asked for again: by name, or by its queries where these are not too many."""
-    asked, supports = plan.workload, plan.workload.supports
+    asked, sets = plan.workload, plan.workload.attribute_sets
     name = asked.name_in(plan.domain)
     return AskedWorkload(
         queries=len(asked),
-        marginals=len(supports),
-        supports=supports[:_LISTED],
+        marginals=len(sets),
+        attribute_sets=sets[:_LISTED],
         asked=name if name is not None or len(asked) > _LISTED else tuple(asked.as_json()),
     )
 

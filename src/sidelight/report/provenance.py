@@ -1,4 +1,4 @@
-"""How a release came about: public data, citation, and how to do it again. From the card alone."""
+"""How a release was made, from its card alone: public data, citation, and the command to repeat it."""
 
 import json
 import shlex
@@ -15,12 +15,13 @@ from sidelight.report.words import joined, number, percent, tiny
 _LINE, _LINE_BREAK = "\n", " \\\n    "
 _NOTHING = object()
 _DIFFERENCE = (
-    "Root mean square difference of a number, in records, beyond what noise explains. "
-    "What was measured was selected for being far off, so other numbers are mostly closer."
+    "Each difference is the root mean square over the measured numbers, in records, less the part "
+    "that noise explains. These numbers were selected because the model was far off there; most "
+    "others are closer."
 )
 _MOVED = (
-    "How far noisy answers moved the release away from the public data: the differences of a marginal's "
-    "cells, added up, as a share of all records (200% at most)."
+    "Each number says how far noisy answers moved the release away from the public data: the absolute "
+    "differences of a marginal's cells, added up, as a share of all records (200% at most)."
 )
 
 
@@ -31,22 +32,22 @@ class Apart:
     name: str
     error: str
     numbers: int | None = None
-    """How many noisy numbers tell so; None where the card does not say."""
+    """How many noisy numbers this is estimated from; None where the card does not say."""
 
 
 @dataclass(frozen=True)
 class PublicPart:
-    """What public data did for this release."""
+    """How public data contributed to this release."""
 
     records: int | None
     disagreements: tuple[Apart, ...]
-    """The largest first."""
+    """Largest first."""
     measure: str
-    """What a disagreement's number means."""
+    """What a disagreement's number means, in words."""
     taken: tuple[str, ...]
-    """Marginals that were taken from the public table in place of a measurement, or that its model holds."""
+    """Marginals taken from the public table in place of a measurement, or held by the public model."""
     unmeasured: tuple[str, ...]
-    """Attributes that no measurement is about: all the release says of them is public or assumed."""
+    """Attributes that no measurement is about; their counts rest on public data or assumptions."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class Provenance:
 
     citation: str
     command: str
-    """What asks for the same again; FOLDER is the release, other capitals are the reader's own files."""
+    """The commands that repeat the plan; FOLDER is the release, other capitals are the reader's own files."""
     unsaid: tuple[tuple[str, str], ...]
-    """Settings that differ from the mechanism's own and cannot be said on a command line."""
+    """Settings that differ from the mechanism's defaults and cannot be given on a command line."""
     settings: tuple[tuple[str, str], ...]
 
 
@@ -98,9 +99,9 @@ def provenance(release: Release, title: str) -> Provenance:
 
 
 def _command(card: Card, settings: Mapping[str, Any]) -> str:
-    """The commands that ask for the same again; names of files are the reader's own.
+    """The commands that repeat the plan, with placeholders for the reader's files.
 
-    δ and the unit are the ledger's, so the same release needs a ledger of the same kind.
+    They open a suitable ledger first: δ and the unit of a release are those of its ledger.
     """
     ledger = f"sidelight ledger open LEDGER --epsilon {card.epsilon!r} --delta {card.delta!r}"
     ledger += f" --unit {card.unit.relation}"
@@ -122,7 +123,7 @@ def _workload(card: Card) -> str:
 
 
 def _changed(card: Card) -> dict[str, Any]:
-    """Settings that are not the mechanism's own defaults; all of them where it is not known here."""
+    """Settings that differ from the mechanism's defaults; every setting if the mechanism is unknown here."""
     try:
         usual = mechanism_of(card.mechanism).settings()
     except (SidelightError, ImportError):
@@ -136,7 +137,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _as_setting(value: Any) -> str:
-    """A value as ``--set`` reads it back: JSON, but words without their quotes where they stay words."""
+    """A value as ``--set`` reads it: JSON, but text without quotes unless it would be read as JSON."""
     if isinstance(value, str):
         try:
             json.loads(value)
@@ -158,7 +159,7 @@ def _moved(card: Card) -> Iterator[Apart]:
 
 
 def _taken(card: Card) -> Iterator[str]:
-    """What a mechanism says it took from public data: JAM's rounds, APERTURE's public records and model."""
+    """What the card says was taken from public data: JAM's public rounds, APERTURE's records and model."""
     yield from (joined(one.marginal) for one in card.rounds if one.source == "public")
     if card.aperture:
         if card.aperture.records_share:

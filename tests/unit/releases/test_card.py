@@ -191,7 +191,7 @@ def test_a_card_of_an_unknown_version_is_refused_with_what_to_do(cards, version)
         ({"ledger": {"name": "x", "run": "1"}}, "card.ledger has no head"),
         ({"model_error": {"levels": {"met": "many"}, "trials": {}}}, "card.model_error.levels.met must be"),
         ({"model_error": {"levels": {"some": 1}, "trials": {}}}, "must be 'met' or 'unmet'; got 'some'"),
-        ({"workload": {"queries": 1, "marginals": 1, "supports": [], "asked": 7}}, "asked must be a list"),
+        ({"workload": {"queries": 1, "marginals": 1, "attribute_sets": [], "asked": 7}}, "asked must be"),
         ({"stranger": 1}, "card holds 'stranger', which this sidelight does not know"),
     ],
 )  # fmt: skip

@@ -29,6 +29,7 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
@@ -56,7 +57,6 @@ from sidelight.public.trust import trusted
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
-from sidelight.select.score import ManyCountable
 from sidelight.trees.triangulation import BYTES_PER_CELL
 
 _LEAST_SHARE = 0.02
@@ -386,7 +386,7 @@ def _sources(public: Public, *, seed: int) -> list[PublicSource]:
     return sources
 
 
-def _opened(beliefs: Beliefs, model: ManyCountable) -> Iterator[OpenedMarginal]:
+def _opened(beliefs: Beliefs, model: ManyCountSource) -> Iterator[OpenedMarginal]:
     """How far the release moved on each measured marginal: all of it from public data and noisy answers."""
     held, spreads = list(beliefs.held), beliefs.spreads()
     moved = dict.fromkeys(held, 0.0)
