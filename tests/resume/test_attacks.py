@@ -107,9 +107,9 @@ def test_copies_that_leapfrog_are_each_charged_in_full(office):
     assert len(office.drawn) == run.events == 4 * (STEPS - 1) + 1
     assert run.repeats == 3 * (STEPS - 1)
     assert float(run.spent) == pytest.approx(float(run.allotment) * run.events / STEPS)
-    assert Fraction(made[-1].card["spent"]) == run.spent.value
-    assert made[-1].card["paid_again"]["events"] == run.repeats
-    assert made[-1].card["epsilon_spent"] > 0.9
+    assert made[-1].card.spent == run.spent.value
+    assert made[-1].card.paid_again.events == run.repeats
+    assert made[-1].card.epsilon_spent > 0.9
     assert not run.is_open
 
 

@@ -182,13 +182,13 @@ def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
 def _judge(name: str, found: NoisyMixture, without: float, sampling: float, later: Budget) -> Screened:
     low = max(0.0, found.error - 2 * found.stddev)
     high = min(1.0, max(found.error, 0.0) + 2 * found.stddev)
-    numbers = f"its best mixture errs by {low:.2g} to {high:.2g} of all records"
-    beside = f"without public data, ε = {later.epsilon:g} would err by about {without:.2g}"
+    numbers = f"reweighted, its worst count is off by {100 * low:.2g}% to {100 * high:.2g}% of all records"
+    beside = f"without public data, ε = {later.epsilon:g} would err by about {100 * without:.2g}%"
     verdict: Verdict
     if high <= min(sampling, without / 2):
         verdict, why = (
             "as good as a second sample",
-            f"{numbers}, within sampling error ({sampling:.2g}); {beside}",
+            f"{numbers}, as that of a second sample of your people may be ({100 * sampling:.2g}%); {beside}",
         )
     elif high <= without / 2:
         verdict, why = "worth using", f"{numbers}; {beside}"
@@ -197,7 +197,8 @@ def _judge(name: str, found: NoisyMixture, without: float, sampling: float, late
     elif found.stddev > without / 8:
         verdict, why = (
             "cannot tell",
-            f"{numbers}, since the noise at this ε blurs it; {beside}. Screen fewer tables, or spend more",
+            f"{numbers}, a range too wide to judge by, because of the noise at this ε; {beside}. "
+            "Screen fewer tables, or spend more",
         )
     else:
         verdict, why = "of little help", f"{numbers}; {beside}, which is about as good"

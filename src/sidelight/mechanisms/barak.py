@@ -28,6 +28,7 @@ from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.paper import Paper
 from sidelight.models.histogram import Histogram, check_fits
 from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
@@ -46,6 +47,21 @@ class Barak(Mechanism):
 
     name = "barak"
     public_data = "unused"
+    papers = (
+        Paper(
+            authors=("Barak", "Chaudhuri", "Dwork", "Kale", "McSherry", "Talwar"),
+            title="Privacy, accuracy, and consistency too: a holistic solution to contingency table release",
+            year=2007,
+            venue="PODS",
+        ),
+        Paper(
+            authors=("Hardt", "Ligett", "McSherry"),
+            title="A simple and practical algorithm for differentially private data release",
+            year=2012,
+            venue="NIPS",
+            arxiv="1012.4763",
+        ),
+    )
 
     fit: Literal["multiplicative-weights", "linear-program"] = "multiplicative-weights"
     """Multiplicative weights from the uniform start, as in MWEM's comparison; or the original: the

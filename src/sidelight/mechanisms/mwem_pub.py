@@ -30,6 +30,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.measurement import Measurement, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.paper import Paper
 from sidelight.mechanisms.pmw_pub import (
     ONE_NUMBER,
     check_public_share,
@@ -56,6 +57,13 @@ class MWEMPub(Mechanism):
 
     name = "mwem-pub"
     public_data = "needed"
+    papers = (
+        Paper(
+            authors=("Liu", "Vietri", "Steinke", "Ullman", "Wu"),
+            title="Private query release with public data: a case study of the American Community Survey",
+            year=2020,
+        ),
+    )
 
     rounds: int = 50
     """How many numbers to measure (T)."""
@@ -122,7 +130,7 @@ class MWEMPub(Mechanism):
             fit.start.with_weights(weights),
             tuple(measurements),
             curator.events,
-            facts={"notes": support_notes(fit.start, workload)},
+            notes=support_notes(fit.start, workload),
             public_attrs=curator.domain.attrs,
         )
 
