@@ -6,10 +6,14 @@ attribute i is bit i.
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sidelight.trees.arrays import arrays
+from sidelight.trees.summing import Projection
 
 Table = NDArray[np.float64]
 
@@ -28,20 +32,17 @@ At = tuple[tuple[int, int], ...]
 def sum_out(table: Named, wanted: int) -> Named:
     """The sum over every axis that is not wanted."""
     axes, values = table
-    keep = [wanted >> axis & 1 for axis in axes]
-    if not all(keep):
-        # The last axes are summed by a matrix product: fast where they are short.
-        last = len(axes)
-        while last and not keep[last - 1]:
-            last -= 1
-        if last < len(axes):
-            head = values.shape[:last]
-            tail = math.prod(values.shape[last:])
-            values = (values.reshape(-1, tail) @ np.ones(tail)).reshape(head)
-        dropped = tuple(place for place in range(last) if not keep[place])
-        if dropped:
-            values = np.add.reduce(values, axis=dropped)
-    return Named(tuple(axis for axis, kept in zip(axes, keep, strict=True) if kept), values)
+    keep = tuple(bool(wanted >> axis & 1) for axis in axes)
+    if all(keep):
+        return table
+    kept = tuple(axis for axis, is_kept in zip(axes, keep, strict=True) if is_kept)
+    return Named(kept, _projection(values.shape, keep).sum(values))
+
+
+@lru_cache(maxsize=256)
+def _projection(shape: tuple[int, ...], keep: tuple[bool, ...]) -> Projection:
+    """A workload sums tables of the same few shapes again and again."""
+    return Projection(shape, keep, arrays("numpy"))
 
 
 def multiply_in(table: Named, messages: Sequence[Named], keeps: Sequence[int], most: int) -> Named:
