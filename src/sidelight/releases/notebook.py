@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def release_html(release: "Release") -> str:
-    """What was promised and spent, and what there is to ask."""
+    """A small table: what was promised and spent, the attributes, and what was measured."""
     card, attrs = release.card, release.model.domain.attrs
     facts = [("records", f"{release.total:,.0f}"), (f"{len(attrs)} attributes", listed(attrs))]
     share = None
