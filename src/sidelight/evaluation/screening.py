@@ -28,12 +28,14 @@ from sidelight.evaluation.best_mixture import (
 )
 from sidelight.evaluation.mixture_bounds import check_size
 from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurator, check_unit, spending
+from sidelight.measurement import stddev_of
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 
 Verdict = Literal[
@@ -165,8 +167,8 @@ def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit,
     σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
     """
     cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
-    variance = len(workload.attribute_sets) * unit.l2_squared / (2 * float(budget.rho()))
-    return min(1.0, math.sqrt(variance * 2 * math.log(max(cells, 2))) / n)
+    sigma = stddev_of(Marginal(()), budget.rho() / len(workload.attribute_sets), unit)
+    return min(1.0, sigma * math.sqrt(2 * math.log(max(cells, 2))) / n)
 
 
 def sampling_error(domain: Domain, workload: Workload, n: int) -> float:

@@ -120,7 +120,7 @@ def _check_card(card: Any, path: Path) -> None:
             wrong = f"card.{name}"
     if wrong is not None:
         raise ReleaseError(
-            f"{path} was edited: {wrong} does not have the type that a run writes. {_RELEASE.remedy}"
+            f"{path} was edited: {wrong} is of another kind than a run writes. {_RELEASE.remedy}"
         )
 
 
