@@ -1,8 +1,8 @@
-"""Is a public table worth using? Its best-mixture error, exact or released under ε, and in words.
+"""Is a public table worth using? Its best-mixture error, exact or released under ε, and a verdict.
 
-A release from public data errs by the best-mixture error at least, and by what its own noise adds.
-Without public data the same budget would be spent on measuring the whole workload, which errs by
-about σ√(2 log cells)/n at worst. The first is worth having where it is well below the second.
+A release that reweighs public records errs by at least the best-mixture error. Without public data the
+same budget would be spent on measuring the whole workload, which errs by about σ√(2 log cells)/n in the
+worst cell. The public table is worth using if the first error is well below the second.
 """
 
 import math
@@ -55,21 +55,22 @@ def best_mixture_error(
     ledger: Ledger | str | Path | None = None,
     noise: NoiseSource | None = None,
 ) -> BestMixture | NoisyMixture:
-    """How well the best weighting of public records answers the workload, as a share of n.
+    """The largest error on the workload, as a share of n, of the best weighting of the public records.
 
-    Without ``epsilon`` the result is PRIVATE, and says so: it is computed from exact answers.
-    With ``epsilon`` it is released with Laplace noise, may be published, and is charged.
+    Without ``epsilon`` the result is computed from exact answers, and marked PRIVATE.
+    With ``epsilon`` it is released with Laplace noise, is charged, and may be published.
 
     Args:
         private: a table of any kind that ``release`` takes.
         public: the public table to judge, of the same schema.
         schema: columns, bins and labels; not needed for tables of codes.
         workload: marginals: ``3-way``, a list of attribute sets, a Workload.
-        method: ``exact`` by linear programming, or ``bracketed`` by multiplicative weights; both certified.
-        epsilon: what to spend; nothing is spent, and nothing may be published, without.
+        method: ``exact``, by linear programming, or ``bracketed``, by multiplicative weights; both give
+            certified bounds.
+        epsilon: the ε to spend; without it nothing is spent, and nothing may be published.
         unit: what one person can change; n must be public, so ``replace``.
-        ledger: where the spending is kept.
-        noise: operating-system noise unless said.
+        ledger: the ledger that records the spending.
+        noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
     """
     _check.one_of(("exact", "bracketed"), method=method)
     known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
@@ -92,7 +93,7 @@ def best_mixture_error(
 
 @dataclass(frozen=True, kw_only=True)
 class Screened:
-    """What screening found about one public table; may be published."""
+    """The result of screening one public table; it may be published."""
 
     name: str
     mixture: NoisyMixture
@@ -114,10 +115,10 @@ def screen(
     for_epsilon: float = 1.0,
     for_delta: float | None = None,
 ) -> list[Screened]:
-    """Rank candidate public tables, best first, for ε in all; each gets an equal part of it.
+    """Rank candidate public tables, best first. ``epsilon`` is for all together; each gets an equal part.
 
-    ``for_epsilon`` and ``for_delta`` (1/n² unless said) are the budget of the release to come: what it
-    would achieve without public data is what a candidate has to beat.
+    ``for_epsilon`` and ``for_delta`` (1/n² by default) are the budget of the release to come: a candidate
+    has to beat the error that this release would have without public data.
     """
     _check.positive(epsilon=epsilon, for_epsilon=for_epsilon)
     if not publics:
@@ -161,7 +162,7 @@ def screen(
 
 
 def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit, budget: Budget) -> float:
-    """The largest error to expect, as a share, if ε went into measuring every marginal once.
+    """The largest error to expect, as a share of n, if the budget measured every marginal once.
 
     σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
     """
@@ -214,14 +215,14 @@ def _read(table: Any, schema: Schema | None) -> Table:
 
 
 def _support(public: Table, workload: Workload) -> Support:
-    """What the public table can mix; refused where it is empty, too large, or asked for no marginals."""
+    """The public table's distinct records; refused if there are none, too many, or no marginals to answer."""
     support = Support.of_table(public, total=1.0)
     check_size(support.domain, marginals_of(workload), len(support.records))
     return support
 
 
 def _private(private: Any, schema: Schema | None, domain: Domain) -> Table:
-    """The private table, of the public tables' attributes and not empty."""
+    """The private table; refused if it is empty, or has other attributes than the public tables."""
     table = _read(private, schema)
     if table.domain != domain:
         raise SettingError("the private table has other attributes than the public ones.")
@@ -234,7 +235,7 @@ def _private(private: Any, schema: Schema | None, domain: Domain) -> Table:
 def _ledger(
     ledger: Ledger | str | Path | None, epsilon: float, unit: Unit | str | None, schema: Schema | None
 ) -> Ledger:
-    """The ledger, or one for this screening alone; it protects what the call and the schema say, too."""
+    """The ledger, or one for this screening alone; its unit must be that of the call and the schema."""
     declared = None if schema is None else schema.declared_unit
     if ledger is None:
         who = agreed_unit(asked=unit, declared=declared)

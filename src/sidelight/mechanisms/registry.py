@@ -25,11 +25,11 @@ def names() -> tuple[str, ...]:
 
 
 def mechanism_of(asked: Mechanism | str, settings: dict[str, Any] | None = None) -> Mechanism:
-    """The mechanism of that name with these settings; a mechanism itself is handed through."""
+    """The mechanism of that name with these settings; a ready mechanism is returned as it is."""
     if isinstance(asked, Mechanism):
         if settings:
             raise SettingError(
-                f"settings {', '.join(settings)} belong into {type(asked).__name__}(…) itself."
+                f"give the settings {', '.join(settings)} to {type(asked).__name__}(…) itself."
             )
         return asked
     if asked not in _WHERE:

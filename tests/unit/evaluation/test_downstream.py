@@ -250,7 +250,7 @@ def test_one_class_and_few_records_are_refused_without_a_count():
     with pytest.raises(DataError, match="at least 30 records") as found:
         learn(fitted(few).model, few, "sick")
     assert "17" not in str(found.value)
-    with pytest.raises(DataError, match="one class of it alone"):
+    with pytest.raises(DataError, match="all records have the same value in it"):
         learn(fitted(single).model, single, "sick")
     with pytest.raises(DataError, match="at least 30 records"):
         learn(fitted(single).model, records(100, seed=1), "sick", held_out=few)
