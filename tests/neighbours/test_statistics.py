@@ -16,10 +16,9 @@ import changes
 from sidelight.cli._groups import read_groups
 from sidelight.errors import DataError
 from sidelight.privacy.unit import Unit
-from sidelight.statistics import grouped
 from sidelight.statistics.columns import Cells, numbers, read_columns
 from sidelight.statistics.group import Group
-from sidelight.statistics.grouped import grouped_mean
+from sidelight.statistics.grouped_mean import grouped_mean
 
 VALUES = [10.0, 20.5, 30.0, 40.25, 50.0, 60.0, 70.0, 80.0]
 CELLS: dict[str, tuple[list[Any], list[Any]]] = {
@@ -50,7 +49,7 @@ def behind_the_curator(monkeypatch):
         seen.append((values.tolist(), codes.tolist()))
         raise SeenError
 
-    monkeypatch.setattr(grouped, "CellCurator", hand_over)
+    monkeypatch.setattr("sidelight.statistics.grouped_mean.CellCurator", hand_over)
 
     def look(table, **options):
         with pytest.raises(SeenError):

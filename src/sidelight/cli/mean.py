@@ -108,7 +108,7 @@ def mean(
 
 
 def _by_cell(table: Any, value: str, *, by: str, as_json: bool, **options: Any) -> None:
-    from sidelight.statistics.grouped import grouped_mean
+    from sidelight.statistics.grouped_mean import grouped_mean
 
     answer = grouped_mean(table, value, by=by, **options)
     if as_json:

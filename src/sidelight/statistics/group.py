@@ -6,18 +6,12 @@ that people chose *because of* their value would leak that value: choose the gro
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from sidelight.data.each import Each
 from sidelight.errors import DataError, SettingError
-from sidelight.privacy.budget import Budget, Cost
 from sidelight.statistics.columns import Missing, check_missing, numbers
-
-Array = NDArray[np.float64]
+from sidelight.statistics.grid import Array
 
 _NARROWEST = 2.0**-400
 """R² and 1/R² stand in every variance and weight, times sizes and noise up to 2^±200: all must be finite."""
@@ -84,14 +78,6 @@ class Group:
             raise SettingError("a private group's values are seen by the curator alone.")
         return self._values
 
-    def cost(self, *, delta: float | None) -> Cost:
-        """What the group may spend: ε itself, or the ρ that (ε, δ) pays for."""
-        if self.epsilon is None:
-            raise SettingError("a public group has nothing to spend.")
-        if delta is None:
-            return Budget(epsilon=self.epsilon, delta=0.0).pure()
-        return Budget(epsilon=self.epsilon, delta=delta).rho()
-
     def __repr__(self) -> str:
         need = "public" if self.is_public else f"ε = {self.epsilon:g}"
         return f"Group({self.name!r}, {need})"
@@ -139,23 +125,6 @@ def check_bounds(bounds: tuple[float, float], groups: Sequence[Group] = ()) -> t
     for group in groups:
         check_missing(group.missing, low, high)
     return low, high
-
-
-def exact_share(quantile: float) -> Fraction:
-    """The fraction that a person means by a share q: 0.1 is 1/10.
-
-    >>> exact_share(0.1)
-    Fraction(1, 10)
-    """
-    return Fraction(quantile).limit_denominator(10**9)
-
-
-def asked_share(quantile: float) -> Fraction:
-    """The share that somebody asks for: a fraction strictly between 0 and 1."""
-    found = exact_share(quantile)
-    if not 0 < found < 1:
-        raise SettingError(f"a quantile's share must not be as near to 0 or 1 as {quantile:g}.")
-    return found
 
 
 def _is_number(value: object) -> bool:

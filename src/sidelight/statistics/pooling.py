@@ -9,9 +9,9 @@ standard errors then hold what is not known of either, also with few cells.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sidelight.statistics.grid import Array
+
 _POINTS = 200
 
 
@@ -24,8 +24,8 @@ def pool(y: Array, v: Array, u: Array, *, most: float) -> tuple[Array, Array, Ar
     >>> bool((np.abs(estimate) < 1e-9).all()), bool((error < 1).all()), bool((own < 0.5).all())
     (True, True, True)
     """
-    spread = max(float(np.std(y)), float(np.sqrt(v.min())), 1e-12 * most)
-    tau = np.linspace(0.0, min(most, 20 * spread), _POINTS)[:, None]
+    scale = max(float(np.std(y)), float(np.sqrt(v.min())), 1e-12 * most)
+    tau = np.linspace(0.0, min(most, 20 * scale), _POINTS)[:, None]
     total = tau**2 + u + v
     precision = (1 / total).sum(axis=1, keepdims=True)
     centre = (y / total).sum(axis=1, keepdims=True) / precision

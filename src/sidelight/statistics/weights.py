@@ -13,9 +13,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from sidelight.statistics.grid import Array
 
 TYPICAL_DENSITY = 4.0
 """f·(hi − lo) where nothing is known: the middle of a normal law whose bounds are 10σ apart."""
@@ -56,11 +56,6 @@ def inverse_variance(variances: Array) -> Array:
     """Weights ∝ 1/variance that add up to 1; nothing for an infinite variance."""
     precisions = 1 / variances
     return np.asarray(precisions / precisions.sum(), dtype=np.float64)
-
-
-def mixed_variance(variances: Array) -> float:
-    """The variance of the best mix."""
-    return float(1 / (1 / variances).sum())
 
 
 def merged(

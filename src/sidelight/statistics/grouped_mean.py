@@ -11,9 +11,9 @@ are declared, or those of the public table. Pooling (`pooling`) uses released nu
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -22,17 +22,14 @@ import numpy as np
 from sidelight import _check
 from sidelight.data.leak_guard import refuse_same
 from sidelight.errors import SettingError
-from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Event
-from sidelight.privacy.ledger import Ledger
-from sidelight.privacy.noise import NoiseSource
-from sidelight.privacy.unit import Unit
-from sidelight.statistics.columns import Cells, Missing, check_missing, numbers, read_columns
-from sidelight.statistics.curator import CellCurator, GroupMeasurement, open_run
-from sidelight.statistics.grid import Grid
-from sidelight.statistics.group import Array, check_bounds
+from sidelight.statistics.columns import Cells, check_missing, numbers, read_columns
+from sidelight.statistics.curator import CellCurator, GroupMeasurement
+from sidelight.statistics.grid import Array, Grid
+from sidelight.statistics.group import check_bounds
 from sidelight.statistics.pooling import pool
-from sidelight.statistics.terms import Terms, check_shares
+from sidelight.statistics.settings import CellSettings, check_keywords, of_keywords
+from sidelight.statistics.terms import GroupTerms
 from sidelight.statistics.variance import KnownVariance, given_variance, private_variance, public_variance
 
 
@@ -45,7 +42,7 @@ class CellMean:
     standard_error: float
     interval: tuple[float, float]
     own: float
-    """How much of the estimate is the cell's own measurement; the rest is pooled."""
+    """The share of the estimate that the cell's own records make; the rest is pooled."""
     size: float
     """Noisy number of private records; at least 0."""
 
@@ -67,17 +64,7 @@ class GroupedAnswer:
     def as_json(self) -> dict[str, Any]:
         """A plain form for programs."""
         return {
-            "cells": [
-                {
-                    "cell": mean.cell,
-                    "estimate": mean.estimate,
-                    "standard_error": mean.standard_error,
-                    "interval": list(mean.interval),
-                    "own": mean.own,
-                    "size": mean.size,
-                }
-                for mean in self.cells
-            ],
+            "cells": [asdict(mean) | {"interval": list(mean.interval)} for mean in self.cells],
             "card": self.card,
         }
 
@@ -91,16 +78,7 @@ def grouped_mean(
     epsilon: float,
     cells: Sequence[Any] | None = None,
     public: Any = None,
-    missing: Missing = "refuse",
-    variance: float | str = "private",
-    confidence: float = 0.95,
-    unit: Unit | str | None = None,
-    accounting: str = "pure",
-    delta: float | None = None,
-    ledger: Ledger | str | Path | None = None,
-    noise: NoiseSource | None = None,
-    size_share: float = 0.2,
-    variance_share: float = 0.1,
+    **settings: Any,
 ) -> GroupedAnswer:
     """The mean of ``value`` in every cell of ``by``, pooled towards the public table where there is one.
 
@@ -110,21 +88,13 @@ def grouped_mean(
         by: the column of cells; as private as the value.
         bounds: public bounds of a value; values outside are clamped.
         epsilon: what the whole answer spends.
-        cells: the declared cells, all of one type; those of the public table unless said. Each record's own
-            cell is compared with them, as text, numbers, booleans or dates, whatever type its column has
+        cells: the declared cells, all of one type; if None, those of the public table. Each record's own cell
+            is compared with them, as text, numbers, booleans or dates, whatever type its column has
             (``statistics.columns.Cells``). Other records, and those without a cell, count nowhere.
         public: a public table with the same two columns, perhaps of other people.
-        missing: what stands for a value that is missing or no number: a number within the bounds, or
-            ``"refuse"``, and a table with such a value is refused before anything is paid.
-        variance: σ² within a cell: a number, ``"bound"``, ``"public"`` or ``"private"``.
-        confidence: of each interval.
-        unit: ``"replace"`` or ``"add-or-remove"``.
-        accounting: ``"pure"`` Laplace noise, or ``"zcdp"`` Gaussian noise at ``delta``.
-        delta: δ under zCDP.
-        ledger: where spending is kept for ever.
-        noise: operating-system noise unless said.
-        size_share: share of ε that measures sizes.
-        variance_share: share of ε that measures σ², with ``variance="private"``.
+        **settings: the fields of ``CellSettings`` (``missing``, ``variance``, ``confidence`` …), which
+            cannot change what is promised, and those of ``GroupTerms`` (``unit``, ``accounting``,
+            ``delta``, ``ledger``, ``noise``), which say what is.
 
     >>> from sidelight.testing import SeededNoise
     >>> rng = np.random.default_rng(1)
@@ -135,106 +105,99 @@ def grouped_mean(
     >>> [round(mean.estimate) for mean in answer.cells]
     [50, 55, 60]
     """
+    check_keywords("grouped_mean", settings, CellSettings, GroupTerms)
+    asked, terms = of_keywords(CellSettings, settings), of_keywords(GroupTerms, settings)
     grid = Grid(*check_bounds(bounds))
-    terms = Terms(unit=unit, accounting=accounting, delta=delta, ledger=ledger, noise=noise)
     _check.positive(epsilon=epsilon)
-    _check.share(confidence=confidence)
-    if isinstance(variance, str):
-        _check.one_of(("bound", "public", "private"), variance=variance)
-    else:
-        _check.positive(variance=variance)
-    asks = variance_share if variance == "private" else 0.0
-    check_shares(size_share=size_share, variance_share=asks)
-    if not size_share:
-        raise SettingError("size_share must be above 0: a cell's size is private, and a mean needs it.")
-    check_missing(missing, grid.low, grid.high)
+    check_missing(asked.missing, grid.low, grid.high)
     refuse_same(table, public)
     shown = None if public is None else read_columns(public, [value, by])
-    if cells is not None:
-        declared = Cells(cells)
-    elif shown is not None:
-        declared = Cells.of_public(shown[by])
-    else:
-        raise SettingError(
-            "cells must be declared (cells, or --cell for each on the command line), or a public table given "
-            "that has them."
-        )
-    labels = declared.labels
-    if variance == "public" and shown is None:
+    declared = _declared(cells, None if shown is None else shown[by])
+    if asked.variance == "public" and shown is None:
         raise SettingError("variance='public' needs a public table.")
     columns = read_columns(table, [value, by])
-    values = numbers(columns[value], f"column {value!r}", missing=missing)
+    values = numbers(columns[value], f"column {value!r}", missing=asked.missing)
     codes = declared.codes(columns[by])
-    known_cells = None
+    public_cells: list[Array] = []
     if shown is not None:
-        shown_values = numbers(shown[value], f"column {value!r} of the public table", missing=missing)
+        shown_values = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
+        clamped = np.clip(shown_values, grid.low, grid.high)
         shown_codes = declared.codes(shown[by])
-        known_cells = [shown_values[shown_codes == code] for code in range(len(labels))]
+        public_cells = [clamped[shown_codes == code] for code in range(len(declared))]
 
     # MEASURE sizes, squares and sums, each as one vector.
-    label = f"mean by {by} over {len(labels)} cells"
-    squares = None
-
-    def check(who: Unit, allotment: Cost) -> None:
-        for share in (size_share, asks or size_share, 1 - size_share - asks):
-            grid.finest(allotment * Fraction(share), who)  # refuses too small an ε
-
-    delta = terms.group_delta
-    with open_run(epsilon, unit=unit, delta=delta, ledger=ledger, label=label, check=check) as run:
-        curator = CellCurator(values, codes, len(labels), grid, noise=noise, **run)
-        sizes_cost, rest = curator.remaining.split(size_share)
-        squares_cost, sums_cost = rest.split(asks / (1 - size_share))
+    allotment = terms.cost(epsilon)
+    book = terms.book(terms.budget(epsilon), name="these groups")
+    for share in (asked.size_share, asked.measured_share, 1 - asked.size_share - asked.measured_share):
+        if share:
+            grid.finest(allotment * Fraction(share), book.promise.unit)  # refuses too small an ε
+    door = partial(CellCurator, values, codes, len(declared), grid)
+    with terms.run(door, book, allotment, label=f"mean by {by} over {len(declared)} cells") as curator:
+        sizes_cost, rest = curator.remaining.split(asked.size_share)
+        squares_cost, sums_cost = rest.split(asked.measured_share / (1 - asked.size_share))
         sizes = curator.sizes(sizes_cost)
-        if asks:
-            squares = curator.squares(squares_cost)
+        squares = curator.squares(squares_cost) if asked.measured_share else None
         sums = curator.sums(sums_cost)
 
     # ESTIMATE each cell by itself, then all of them together.
     people = np.maximum(sizes.answer, 1.0)
-    known = _variance(variance, known_cells, squares, people, sums, grid)
+    known = _variance(asked, public_cells, squares, people, sums, grid)
     half = grid.width / 2
     means = np.clip(sums.answer / people, -half, half)
     noise_variance = sums.stddev**2 + means**2 * sizes.stddev**2
     own_variance = known.value / people + noise_variance / people**2
-    prior, prior_variance = _prior(known_cells, known.value, len(labels), grid)
     # A cell whose size is lost in the noise says nothing: its mean may be anywhere within the bounds.
     own_variance = np.where(
         sizes.answer < 2 * sizes.stddev, np.maximum(own_variance, half**2 * 100), own_variance
     )
-    shift, errors, own = pool(grid.centre + means - prior, own_variance, prior_variance, most=half)
+    expected, expected_variance = _expected(public_cells, known.value, len(declared), grid)
+    shift, errors, own = pool(grid.centre + means - expected, own_variance, expected_variance, most=half)
     errors = np.minimum(errors, half)  # an estimate and a mean within the bounds
-    estimates = np.clip(prior + shift, grid.low, grid.high)
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    estimates = np.clip(expected + shift, grid.low, grid.high)
+    z = NormalDist().inv_cdf(0.5 + asked.confidence / 2)
     found = tuple(
         CellMean(
             label, float(x), float(e), (max(float(x - z * e), grid.low), min(float(x + z * e), grid.high)),
             float(b), max(0.0, float(n)),
         )
-        for label, x, e, b, n in zip(labels, estimates, errors, own, sizes.answer, strict=True)
+        for label, x, e, b, n in zip(declared.labels, estimates, errors, own, sizes.answer, strict=True)
     )  # fmt: skip
+    source = asked.variance if isinstance(asked.variance, str) else "given"
     card = terms.card(f"mean by {by}", grid, curator) | {
         "epsilon": epsilon,
         "promise": f"ε = {epsilon:g} under {curator.unit.describe()}; the cell is as private as the value",
-        "variance": {"source": variance if isinstance(variance, str) else "given", "value": known.value},
-        "confidence": confidence,
-        "cells": len(labels),
+        "variance": {"source": source, "value": known.value},
+        "confidence": asked.confidence,
+        "cells": len(declared),
     }
     return GroupedAnswer(found, curator.events, card)
 
 
+def _declared(cells: Sequence[Any] | None, shown: Any) -> Cells:
+    """The cells that were declared, or those of the public column."""
+    if cells is not None:
+        return Cells(cells)
+    if shown is None:
+        raise SettingError(
+            "cells must be declared (cells, or --cell for each on the command line), or a public table given "
+            "that has them."
+        )
+    return Cells.of_public(shown)
+
+
 def _variance(
-    variance: float | str,
-    public: list[Array] | None,
+    asked: CellSettings,
+    public: list[Array],
     squares: GroupMeasurement | None,
     people: Array,
     sums: GroupMeasurement,
     grid: Grid,
 ) -> KnownVariance:
     """σ² within a cell."""
-    if not isinstance(variance, str):
-        return given_variance(variance, grid)
-    if variance == "public":
-        return public_variance(public or [], grid)
+    if not isinstance(asked.variance, str):
+        return given_variance(asked.variance, grid)
+    if asked.variance == "public":
+        return public_variance(public, grid)
     if squares is None:
         return given_variance(grid.width**2 / 4, grid)
     # E(x − c)² within cells, less the cells' own squared offsets: Σ n_r (μ_r − c)², free of noise on average.
@@ -243,15 +206,16 @@ def _variance(
     return private_variance(squares, np.array([people.sum()]), [], offset, grid)
 
 
-def _prior(public: list[Array] | None, variance: float, cells: int, grid: Grid) -> tuple[Array, Array]:
-    """What is expected of each cell up to a common shift: its public mean, or the mean of the others."""
-    if public is None:
-        return np.full(cells, grid.centre), np.zeros(cells)
+def _expected(public: list[Array], variance: float, cells: int, grid: Grid) -> tuple[Array, Array]:
+    """What is expected of each cell up to a common shift, and its variance.
+
+    That is the cell's public mean, or the mean of the others' where nobody public is in it.
+    """
     sizes = np.array([values.size for values in public], dtype=np.float64)
-    means = np.array([np.clip(x, grid.low, grid.high).mean() if x.size else np.nan for x in public])
     there = sizes > 0
     if not there.any():
         return np.full(cells, grid.centre), np.zeros(cells)
+    means = np.array([values.mean() if values.size else np.nan for values in public])
     overall = float(means[there].mean())
     between = float(means[there].var()) if there.sum() > 1 else grid.width**2 / 4
     uncertain = np.where(there, variance / np.maximum(sizes, 1), between)
