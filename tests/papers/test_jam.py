@@ -68,7 +68,7 @@ def test_the_data_sets_are_the_papers(table_of, name, attributes, private, publi
 
     assert (len(ours.domain), ours.records, theirs.records) == (attributes, private, public)
     assert ours.domain.size(ours.domain.attrs) == pytest.approx(cells, rel=0.006)
-    mean = np.mean([ours.domain.size(attrs) for attrs in workload.supports])
+    mean = np.mean([ours.domain.size(attrs) for attrs in workload.attribute_sets])
     assert mean == pytest.approx(marginal, rel=0.003)
 
 

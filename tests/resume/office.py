@@ -39,7 +39,7 @@ from sidelight.releases.run import run as carry_out
 from sidelight.testing import SeededNoise
 
 SIZES = {"a": 2, "b": 3}
-PLACES = 4
+ANSWERS = 4
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 REFUSALS = (BudgetExhausted, CheckpointError, LedgerError)
 
@@ -57,11 +57,11 @@ class Wanderer(Mechanism):
 
     def run(self, curator: Curator, workload: Any, *, public: Any = None) -> Outcome:
         measurements: list[Any] = []
-        for place in range(PLACES):
+        for nth in range(ANSWERS):
             odd = bool(measurements) and int(measurements[-1].answer[0]) % 2 == 1
             cost = curator.remaining
-            if place < PLACES - 1:
-                cost, _ = cost.split(Fraction(1, 2) if odd else Fraction(1, PLACES - place))
+            if nth < ANSWERS - 1:
+                cost, _ = cost.split(Fraction(1, 2) if odd else Fraction(1, ANSWERS - nth))
             measurements.append(curator.measure(Marginal(("a",) if odd else ("b",)), cost))
         domain = Domain.of(SIZES)
         return Outcome(
@@ -71,7 +71,7 @@ class Wanderer(Mechanism):
         )
 
     def outlook(self, domain: Any, workload: Any, *, allotment: Any, unit: Any) -> Outlook:
-        return Outlook(measurements=PLACES, stddev=1.0, model_bytes=0, counting_bytes=0)
+        return Outlook(measurements=ANSWERS, stddev=1.0, model_bytes=0, counting_bytes=0)
 
     def noisiest(self, domain: Any, workload: Any, *, allotment: Any, unit: Any) -> tuple[()]:
         return ()

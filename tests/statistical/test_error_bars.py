@@ -44,7 +44,7 @@ def errors(mechanism, seed):
     given = public if mechanism.public_data == "optional" else None
     release = Release.of(mechanism.run(curator, workload, public=given))
     found = []
-    for attrs in workload.supports:
+    for attrs in workload.attribute_sets:
         bars, exact = release.error_bars(attrs), private.count(attrs)
         found.append((np.abs(bars.estimate - exact) / bars.standard_error)[exact >= 50])
     return np.concatenate(found)

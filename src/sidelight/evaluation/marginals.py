@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.errors import WorkloadError
 from sidelight.queries.numbers import Batch
-from sidelight.queries.query import Array, Countable, Marginal, Query, answer
+from sidelight.queries.query import Array, Marginal, Query, answer
 from sidelight.queries.workload import Workload
 
 
@@ -34,7 +35,7 @@ class Errors:
     cuboid_max: float
 
     @classmethod
-    def of(cls, exact: Countable, released: Countable, workload: Workload, *, total: float) -> "Errors":
+    def of(cls, exact: CountSource, released: CountSource, workload: Workload, *, total: float) -> "Errors":
         """Compare two countable things on a workload; ``total`` is n of the exact one."""
         if not total > 0:
             raise WorkloadError("errors are shares of the number of records; the table has none.")
@@ -72,11 +73,11 @@ def _together(workload: Workload) -> Iterator[tuple[Query, Array]]:
         yield Batch(attrs, queries), np.array(weights)
 
 
-def workload_error(exact: Countable, released: Countable, workload: Workload, *, total: float) -> float:
+def workload_error(exact: CountSource, released: CountSource, workload: Workload, *, total: float) -> float:
     """1/(n|W|) Σ_q ‖q(D) − q(A)‖₁, weighted: 0 for equal tables, 2 for disjoint ones."""
     return Errors.of(exact, released, workload, total=total).workload_error
 
 
-def max_error(exact: Countable, released: Countable, workload: Workload, *, total: float) -> float:
+def max_error(exact: CountSource, released: CountSource, workload: Workload, *, total: float) -> float:
     """The largest |q(D) − q(A)| / n over every number of the workload."""
     return Errors.of(exact, released, workload, total=total).max_error

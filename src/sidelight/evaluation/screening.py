@@ -22,8 +22,8 @@ from sidelight.evaluation.best_mixture import (
     BestMixture,
     bracketed,
     exact,
+    frequencies_of,
     marginals_of,
-    shares_of,
     tolerance_for,
 )
 from sidelight.evaluation.mixture_bounds import check_size
@@ -82,10 +82,10 @@ def best_mixture_error(
         return found[0].mixture
     support = _support(other, asked)
     table = _private(private, known, other.domain)
-    marginals, shares = shares_of(table, asked)
+    marginals, frequencies = frequencies_of(table, asked)
     if method == "bracketed":
-        return bracketed(support, marginals, shares)
-    return exact(support, marginals, shares, tolerance=tolerance_for(table.records))
+        return bracketed(support, marginals, frequencies)
+    return exact(support, marginals, frequencies, tolerance=tolerance_for(table.records))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,17 +163,17 @@ def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit,
 
     σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.supports)
-    variance = len(workload.supports) * unit.l2_squared / (2 * float(budget.rho()))
+    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
+    variance = len(workload.attribute_sets) * unit.l2_squared / (2 * float(budget.rho()))
     return min(1.0, math.sqrt(variance * 2 * math.log(max(cells, 2))) / n)
 
 
 def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
     """How far two samples of n records of one population may differ at worst: √(log(2 cells)/n).
 
-    Hoeffding's bound for the difference of two shares, over all cells.
+    Hoeffding's bound for the difference of two frequencies, over all cells.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.supports)
+    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
     return min(1.0, math.sqrt(math.log(2 * max(cells, 1)) / n))
 
 

@@ -30,7 +30,7 @@ from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.histogram import Histogram, check_fits
-from sidelight.models.model import Array
+from sidelight.models.model import Array, Model
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -74,6 +74,7 @@ class Barak(Mechanism):
         else:
             n = max(1.0, float(measurements[0].answer[0]))
         uniform = Histogram.uniform(curator.domain, total=n)
+        model: Model
         if self.fit == "linear-program":
             model = least_deviation(uniform, measurements)
         else:
@@ -91,7 +92,7 @@ class Barak(Mechanism):
             )
         for query in workload:
             Fourier(query.attrs).check(domain)
-        if not any(workload.supports):
+        if not any(workload.attribute_sets):
             raise WorkloadError(
                 "the workload asks for the total alone; Barak needs queries about attributes."
             )

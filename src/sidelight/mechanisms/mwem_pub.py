@@ -98,7 +98,7 @@ class MWEMPub(Mechanism):
             public, total=n, share=self.public_share, seed=self.seed, domain=curator.domain
         )
         start = start.uniform if self.prior == "uniform" else start
-        fit = SupportWeights(start, workload.supports, max_cache_mb=self.max_cache_mb)
+        fit = SupportWeights(start, workload.attribute_sets, max_cache_mb=self.max_cache_mb)
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
         measurements: list[Measurement] = []

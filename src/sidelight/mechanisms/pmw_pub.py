@@ -93,7 +93,7 @@ class PMWPub(Mechanism):
         select_cost, measure_cost = (curator.remaining / self.rounds).split(self.select_share)
 
         fit = SupportWeights(
-            self._start(curator.domain, public, n), workload.supports, max_cache_mb=self.max_cache_mb
+            self._start(curator.domain, public, n), workload.attribute_sets, max_cache_mb=self.max_cache_mb
         )
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
@@ -239,7 +239,7 @@ def support_outlook(
     noise: NoiseKind | None = None,
 ) -> Outlook:
     """What mechanisms on the public support need and blur."""
-    answers = 8 * sum(domain.size(attrs) for attrs in workload.supports)
+    answers = 8 * sum(domain.size(attrs) for attrs in workload.attribute_sets)
     return Outlook(
         measurements=rounds,
         stddev=stddev_of(ONE_NUMBER, measure_cost, unit, noise=noise),

@@ -184,7 +184,7 @@ def calibrated(model: GraphicalModel) -> Calibrated:
     fixed = [*model.potentials.items(), *forbidding(model.forbidden)]
     calibrator = Calibrator(model.tree, (), library=library, fixed=fixed)
     log_partition = calibrator.run(())
-    cliques = [library.numpy(table) for table in calibrator.beliefs()]
+    cliques = [library.numpy(table) for table in calibrator.clique_marginals()]
     for table in cliques:
         # Products of such numbers leave the normal range, where processors are many times slower.
         table[table < _NOTHING] = 0.0

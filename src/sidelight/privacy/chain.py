@@ -3,12 +3,13 @@
     promise   the first line: ε, δ, unit and name
     table     marks of the table that all of this is about, before its first spending or when it changed
     begin     a run sets its whole allotment aside
-    event     a run pays for one event, at one place on its path, out of its allotment
+    event     a run pays for one of its answers, out of its allotment
     draw      a payment is taken up, once, just before its noise is drawn
     close     a run gives the rest of its allotment back
 
-Places count 0, 1, 2, … along a mechanism's path. A run that pays for a place again has lost what it
-drew there. It makes that payment *apart*, out of the promise itself: its allotment is for the path.
+The answers of a run are numbered 0, 1, 2, … in the order in which its mechanism asks for them. A run that
+pays for an answer again has lost the one that it drew. It makes that payment *apart*, out of the promise
+itself: its allotment pays for each answer once.
 
 A line's text is canonical JSON; its hash is SHA-256 of that text, which holds the previous
 line's hash. ``Replay`` reads a whole chain and refuses the first line that does not follow.
@@ -36,8 +37,8 @@ from sidelight.privacy.rational import parse_fraction
 FORMAT = 2
 """The version of these lines; a reader refuses what is newer.
 
-Ledgers of format 1 are read, and go on with today's lines. Their own events name no place and have no
-draw lines: places are counted, and every such event is taken to be drawn.
+Ledgers of format 1 are read, and go on with today's lines. Their own events do not say
+which answer they paid for, and have no draw lines: answers are counted, and every one is taken to be drawn.
 """
 
 _UNREADABLE = (SidelightError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -56,7 +57,7 @@ class Sums:
     events: int = 0
     open_runs: int = 0
     repeats: int = 0
-    """Of a run: how many of its events paid for a place that was paid for before."""
+    """Of a run: how many of its events paid for an answer that was paid for before."""
     apart: Fraction = Fraction(0)
     """Of a run: what it paid out of the promise itself, in its own currency."""
 
@@ -79,8 +80,8 @@ class Sums:
         return Sums(tally, plain["events"], plain["open"], repeats, apart)
 
     @property
-    def places(self) -> int:
-        """How many places a run has paid for."""
+    def paid_for(self) -> int:
+        """How many answers a run has paid for, each counted once."""
         return self.events - self.repeats
 
     def begun(self, allotment: Tally) -> "Sums":
@@ -191,12 +192,12 @@ class Line:
         return Event.from_json(self.body["event"])
 
     @property
-    def place(self) -> int | None:
-        """For which place an event line paid, or a draw line draws; None before lines told it."""
-        place = self.body.get("place")
-        if place is not None and (type(place) is not int or place < 0):
-            raise LedgerError(f"no run has a place {place!r}.")
-        return place
+    def nth(self) -> int | None:
+        """For which answer of its run an event line pays or a draw line draws; None in lines of format 1."""
+        nth = self.body.get("place")
+        if nth is not None and (type(nth) is not int or nth < 0):
+            raise LedgerError(f"no run has an answer with the number {nth!r}.")
+        return nth
 
     @property
     def is_apart(self) -> bool:
@@ -240,22 +241,22 @@ class _Run:
     aside: Tally
     sums: Sums = field(default_factory=lambda: Sums(open_runs=1))
     not_taken_up: dict[int, int] = field(default_factory=dict)
-    """The place of each payment that no draw has taken up, by the number of its line."""
+    """Which answer each payment is for that no draw has taken up, by the number of its line."""
     tickets: set[str] = field(default_factory=set)
 
 
-def is_apart(place: int, cost: Cost, run: Sums, allotment: Cost) -> bool:
-    """Whether a run pays for this place out of the promise itself.
+def is_apart(nth: int, cost: Cost, run: Sums, allotment: Cost) -> bool:
+    """Whether a run pays for its nth answer out of the promise itself.
 
-    It does for a place that it paid for before. Once there was such a place, it also does for an event that
-    its allotment no longer holds: costs may depend on what was drawn, so a path that was drawn again may need
-    more than the path that the allotment paid for.
+    It does for an answer that it paid for before. Once there was such an answer, it also does for an event
+    that its allotment no longer holds: costs may depend on what was drawn, so answers that are drawn again
+    may cost more than those that the allotment paid for.
     """
-    if place > run.places:
-        raise LedgerError(f"place {place} cannot be paid for before place {run.places}.")
+    if nth > run.paid_for:
+        raise LedgerError(f"answer {nth} cannot be paid for before answer {run.paid_for}.")
     if type(cost) is not type(allotment):
         return False  # which is refused in words of its own
-    return place < run.places or (run.repeats > 0 and cost.value > run.rest(allotment).value)
+    return nth < run.paid_for or (run.repeats > 0 and cost.value > run.rest(allotment).value)
 
 
 class Replay:
@@ -321,27 +322,27 @@ class Replay:
 
     def _pay(self, line: Line, run: _Run, budget: Budget) -> None:
         cost, tally = self._cost(line, budget)
-        place = run.sums.places if line.place is None else line.place
-        if is_apart(place, cost, run.sums, run.allotment) != line.is_apart:
+        nth = run.sums.paid_for if line.nth is None else line.nth
+        if is_apart(nth, cost, run.sums, run.allotment) != line.is_apart:
             raise LedgerError("it is paid out of the wrong purse.")
         if line.is_apart:
             self._total = self._total.counted_apart(tally)
             if not budget.admits(self._total.tally):
                 raise LedgerError("more is paid again than was promised.")
-            run.sums = run.sums.charged_apart(cost, repeats=place < run.sums.places)
+            run.sums = run.sums.charged_apart(cost, repeats=nth < run.sums.paid_for)
         else:
             rest = run.sums.rest(run.allotment)
             if type(cost) is not type(run.allotment) or cost.value > rest.value:
                 check_fits(line.event, rest, of=run.allotment)  # which says why
             run.sums = run.sums.charged(tally)
             self._total = self._total.counted()
-        if line.place is not None:
-            run.not_taken_up[line.number] = place
+        if line.nth is not None:
+            run.not_taken_up[line.number] = nth
 
     def _draw(self, line: Line, run: _Run) -> None:
         # PRIVACY: one payment, one draw. This is what a copied or cut journal cannot get around.
-        place = run.not_taken_up.pop(line.body["payment"], None)
-        if place is None or place != line.place:
+        nth = run.not_taken_up.pop(line.body["payment"], None)
+        if nth is None or nth != line.nth:
             raise LedgerError("it draws for what was not paid for, or was drawn already.")
         ticket = line.body["ticket"]
         if not isinstance(ticket, str) or not ticket or ticket in run.tickets:

@@ -94,11 +94,11 @@ class Ledger(Protocol):
         """
         ...
 
-    def append(self, event: Event, *, run: str, place: int | None = None) -> int:
-        """Pay for an event at a place on the run's path, the next one unless said; gives the payment's line.
+    def append(self, event: Event, *, run: str, nth: int | None = None) -> int:
+        """Pay for the run's nth answer, the next one unless said; gives the number of the payment's line.
 
-        It comes out of the run's allotment; for a place that was paid for before, out of the promise itself.
-        All of it, or BudgetExhausted and nothing. Returns once it is on disk.
+        It comes out of the run's allotment; for an answer that was paid for before, out of the promise
+        itself. All of it, or BudgetExhausted and nothing. Returns once it is on disk.
         """
         ...
 
@@ -250,17 +250,17 @@ class ChainedLedger(ABC):
         self._known = line
         return run
 
-    def append(self, event: Event, *, run: str, place: int | None = None) -> int:
+    def append(self, event: Event, *, run: str, nth: int | None = None) -> int:
         budget = self.promise.budget
         with self._writing() as (pages, last):
             allotment, of_run = self._open(pages, run, "nothing was charged")
-            place = of_run.places if place is None else place
-            facts = {"event": event.as_json(), "place": place}
-            if is_apart(place, event.cost, of_run, allotment):
+            nth = of_run.paid_for if nth is None else nth
+            facts = {"event": event.as_json(), "place": nth}
+            if is_apart(nth, event.cost, of_run, allotment):
                 total = last.total.counted_apart(budget.tally(event.cost))
                 if not budget.admits(total.tally):
                     raise cannot_draw_again(self.promise, last.total.tally, [event.cost], run=run)
-                of_run = of_run.charged_apart(event.cost, repeats=place < of_run.places)
+                of_run = of_run.charged_apart(event.cost, repeats=nth < of_run.paid_for)
                 facts["apart"] = True
             else:
                 check_fits(event, of_run.rest(allotment), of=allotment)
@@ -280,10 +280,10 @@ class ChainedLedger(ABC):
                 return ticket  # another copy of the journal has brought it here
             # PRIVACY: whoever finds the payment taken up must pay for a draw of their own.
             draws = _draws(pages, run, after=payment)
-            if paid.place is None or any(draw["payment"] == payment for draw in draws):
+            if paid.nth is None or any(draw["payment"] == payment for draw in draws):
                 return None
             ticket = secrets.token_hex(16) if ticket is None else ticket
-            facts = {"place": paid.place, "payment": payment, "ticket": ticket}
+            facts = {"place": paid.nth, "payment": payment, "ticket": ticket}
             line = Line.after(last, "draw", facts, total=last.total, run=run, of_run=of_run)
             pages.add(line)
         self._known = line

@@ -186,8 +186,8 @@ def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: Nois
         "total": outcome.model.total,
         "workload": {
             "queries": len(plan.workload),
-            "marginals": len(plan.workload.supports),
-            "supports": [list(attrs) for attrs in plan.workload.supports[:_LISTED]],
+            "marginals": len(plan.workload.attribute_sets),
+            "supports": [list(attrs) for attrs in plan.workload.attribute_sets[:_LISTED]],
             "asked": _asked(plan),
         },
         "public": None if plan.public is None else {"records": _number_of_records(plan.public)},

@@ -1,7 +1,7 @@
-"""What a release says about itself, as plain facts for the page.
+"""The facts about a release's budget and noise, as the report shows them.
 
 Only the release is read: its card, events and measurements, never a table. Where the card and the
-events disagree, somebody edited one of them, and no report is written.
+events disagree, one of them was edited, and no report is written.
 """
 
 import math
@@ -26,7 +26,7 @@ from sidelight.report.words import joined, shortened
 Step = Literal["total", "select", "measure"]
 
 _LISTED, _TRIED, _TRIED_CELLS = 150, 30, 50_000
-"""How many measured marginals have their expected error listed, how many others, and of what size at most."""
+"""Most measured marginals listed with their expected error; most others; most cells of such another."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Promise:
 
     @property
     def odds(self) -> float:
-        """e^ε: by how much the odds of any guess about one person can grow."""
+        """e^ε, the factor by which the odds of any guess about one person can grow."""
         return math.exp(min(self.epsilon, 700.0))
 
     @property
     def belief(self) -> float:
-        """What an even guess about one person can become at most: e^ε / (1 + e^ε)."""
+        """e^ε / (1 + e^ε), the largest posterior of somebody whose prior about one person was one half."""
         return 1 / (1 + math.exp(-min(self.epsilon, 700.0)))
 
 
@@ -59,7 +59,7 @@ class Spending:
     noise: str
     cost: Fraction
     share: float
-    """Of what the promise holds, or of what was spent where no card says what was promised."""
+    """The cost as a share of the promised budget, or of all that was spent where no card has a promise."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class Measured:
     numbers: int
     """How many noisy numbers there are."""
     whole: bool
-    """Whether they are whole marginals, or single queries about these attributes."""
+    """Whether whole marginals were measured, rather than single queries about these attributes."""
     stddev: float
-    """σ of one number; of the least noisy where several differ."""
+    """σ of one number; the smallest where measurements differ."""
     misfit: float
-    """Root mean square of (model − measurement)/σ: near 1 where the model says what was measured."""
+    """Root mean square of (model − measurement)/σ: near 1 where they differ by noise alone."""
 
 
 @dataclass(frozen=True)
@@ -86,28 +86,28 @@ class Expected:
     degree: int
     cells: int
     stddev: float | None
-    """σ of the noise on a cell; None where nothing measured these attributes together."""
+    """σ of the noise on a cell; None if these attributes were not measured together."""
     model_error: float | None
-    """Root mean square of the model's error on a cell; None where it is not known."""
+    """Root mean square of the model's error on a cell; None if it is unknown."""
     error: float
-    """Expected L1 error over n; at most 2, as for tables with nothing in common."""
+    """Expected L1 error over n, at most 2, the distance of two tables without a common cell."""
 
 
 @dataclass(frozen=True)
 class ExpectedErrors:
-    """Expected error by query of the workload."""
+    """Expected errors of the workload's marginals."""
 
     known: tuple[Expected, ...]
-    """Marginals whose error can be told; the largest first."""
+    """Marginals whose error is known, the largest first."""
     unmeasured: tuple[Attrs, ...]
-    """What was not measured as a whole; of some of these, ``known`` tells the model's error."""
+    """Marginals that were not measured as a whole; ``known`` has the model's error of some of these."""
     about: str
-    """Which queries these are, in words."""
+    """Which marginals these are, in words."""
     left_out: int = 0
     """Measured marginals that are not listed."""
 
     def unmeasured_names(self, most: int) -> str:
-        """Those that were not measured as a whole, the rest counted."""
+        """The names of the first ``most`` unmeasured marginals, and how many more there are."""
         named = ", ".join(joined(attrs) for attrs in self.unmeasured[:most])
         more = len(self.unmeasured) - most
         return f"{named} and {more:,} more" if more > 0 else named
@@ -115,26 +115,26 @@ class ExpectedErrors:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that the page says about budget and noise."""
+    """Everything the page says about budget and noise."""
 
     card: dict[str, Any]
     promise: Promise | None
     currency: str
-    """ρ or ε: what costs are counted in."""
+    """The unit of all costs: ρ or ε."""
     spendings: tuple[Spending, ...]
     spent: Fraction
     unspent: float
-    """As a share of what the promise holds."""
+    """The unspent share of the promised budget."""
     paid_again: Fraction
-    """For draws that are not in the release: a crash lost them, or they went to a copy of its checkpoint."""
+    """Cost of draws that are not in the release: a crash lost them, or a copy of its checkpoint made them."""
     measured: tuple[Measured, ...]
     reach: float
-    """Half a 95% interval, in σ."""
+    """Half the width of a 95% interval, in σ."""
     is_private: bool
     """Whether the noise was drawn from the operating system."""
 
     def share_of(self, step: Step) -> float:
-        """How much of what the promise holds went to this step."""
+        """The share of the promised budget that this step spent."""
         return sum(spending.share for spending in self.spendings if spending.step == step)
 
     def times(self, step: Step) -> int:
@@ -182,7 +182,7 @@ def step_of(event: Event) -> Step:
 
 
 def reach_of(events: Sequence[Event]) -> float:
-    """Half a 95% interval in σ: 1.96 for Gaussian noise, ln 20 / √2 for Laplace noise and its tails."""
+    """Half the width of a 95% interval in σ: 1.96 for Gaussian noise, ln 20 / √2 if any noise is Laplace."""
     leaves = [leaf for event in events for leaf in (event.parts if isinstance(event, Parallel) else (event,))]
     return math.log(20) / math.sqrt(2) if any(isinstance(leaf, Laplace) for leaf in leaves) else 1.96
 
@@ -269,7 +269,7 @@ def _promise(card: dict[str, Any]) -> Promise | None:
 
 
 def _held(promise: Promise | None, *, is_pure: bool) -> Fraction:
-    """All that the promise would have let this release spend, in the currency of its events."""
+    """The whole budget of this release's promise, in the unit of its events (ρ or ε)."""
     if promise is None:
         return Fraction(0)
     budget = Budget(epsilon=promise.epsilon, delta=promise.delta)

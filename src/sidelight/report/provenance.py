@@ -1,4 +1,4 @@
-"""How a release came about: public data, citation, and how to do it again. From the card alone."""
+"""How a release was made, from its card alone: public data, citation, and the command to repeat it."""
 
 import importlib
 import json
@@ -30,22 +30,22 @@ class Disagreement:
     name: str
     error: str
     numbers: int | None = None
-    """How many noisy numbers tell so; None where the card does not say."""
+    """How many noisy numbers this is estimated from; None where the card does not say."""
 
 
 @dataclass(frozen=True)
 class PublicPart:
-    """What public data did for this release."""
+    """How public data contributed to this release."""
 
     records: int | None
     disagreements: tuple[Disagreement, ...]
-    """The largest first, where they can be compared."""
+    """Largest first, where they can be compared."""
     measure: str
-    """What a disagreement's number means."""
+    """What a disagreement's number means, in words."""
     taken: tuple[str, ...]
-    """Marginals that were taken from the public table in place of a measurement, or that its model holds."""
+    """Marginals taken from the public table in place of a measurement, or held by the public model."""
     unmeasured: tuple[str, ...]
-    """Attributes that no measurement is about: all the release says of them is public or assumed."""
+    """Attributes that no measurement is about; their counts rest on public data or assumptions."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Provenance:
     citation: str
     papers: tuple[str, ...]
     command: str
-    """What asks for the same again; FOLDER is the release, other capitals are the reader's own files."""
+    """The commands that repeat the plan; FOLDER is the release, other capitals are the reader's own files."""
     unsaid: tuple[tuple[str, str], ...]
-    """Settings that differ from the mechanism's own and cannot be said on a command line."""
+    """Settings that differ from the mechanism's defaults and cannot be given on a command line."""
     settings: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     schema: str | None
@@ -115,7 +115,7 @@ def provenance(release: Release, title: str) -> Provenance:
 
 
 def _command(card: Mapping[str, Any]) -> str:
-    """The command that asks for the same again; names of files are the reader's own."""
+    """The command that repeats the plan, with placeholders for the reader's files."""
     if "mechanism" not in card or "epsilon" not in card:
         return ""
     parts = ["sidelight release PRIVATE.csv", "--schema FOLDER/schema.toml", "--ledger LEDGER", "--out NEW"]
@@ -129,7 +129,7 @@ def _command(card: Mapping[str, Any]) -> str:
 
 
 def _ledger_command(card: Mapping[str, Any]) -> list[str]:
-    """δ and the unit are the ledger's, so the same release needs a ledger of the same kind."""
+    """The command that opens a suitable ledger: δ and the unit of a release are those of its ledger."""
     unit = card.get("unit")
     if not isinstance(unit, Mapping) or "delta" not in card:
         return []
@@ -150,7 +150,7 @@ def _workload(card: Mapping[str, Any]) -> str:
 
 
 def _changed(card: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Settings that are not the mechanism's own defaults; all of them where it is not known here."""
+    """Settings that differ from the mechanism's defaults; every setting if the mechanism is unknown here."""
     settings = card.get("settings")
     if not isinstance(settings, Mapping):
         return []
@@ -162,7 +162,7 @@ def _changed(card: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _as_setting(value: Any) -> str:
-    """A value as ``--set`` reads it back: JSON, but words without their quotes where they stay words."""
+    """A value as ``--set`` reads it: JSON, but text without quotes unless it would be read as JSON."""
     if isinstance(value, str):
         try:
             json.loads(value)
@@ -183,7 +183,7 @@ def _papers(mechanism: str) -> tuple[str, ...]:
 
 
 def _disagreements(public_error: Any, total: float) -> list[Disagreement]:
-    """One number, a number a marginal, or a list of marginals with their errors."""
+    """The card has one number, one number for each marginal, or a list of marginals with their errors."""
     if isinstance(public_error, bool | str) or public_error is None:
         return []
     if isinstance(public_error, int | float):
@@ -209,21 +209,22 @@ def _size(item: Mapping[str, Any]) -> float:
 
 
 def _measure(public_error: Any) -> str:
-    """What the numbers of ``public_error`` are, which is told by the name that they go by."""
+    """What the numbers of ``public_error`` mean; they are called ``difference`` or ``error`` on the card."""
     items = public_error if isinstance(public_error, list) else []
     if any(isinstance(item, Mapping) and "difference" in item for item in items):
         return (
-            "Root mean square difference of a number, in records, beyond what noise explains. "
-            "What was measured was selected for being far off, so other numbers are mostly closer."
+            "Each difference is the root mean square over the measured numbers, in records, less the part "
+            "that noise explains. These numbers were selected because the model was far off there; most "
+            "others are closer."
         )
     return (
-        "How far noisy answers moved the release away from the public data: the differences of a marginal's "
-        "cells, added up, as a share of all records (200% at most)."
+        "Each number says how far noisy answers moved the release away from the public data: the absolute "
+        "differences of a marginal's cells, added up, as a share of all records (200% at most)."
     )
 
 
 def _taken(card: Mapping[str, Any]) -> list[str]:
-    """What a mechanism says it took from public data: JAM's rounds, APERTURE's public model and records."""
+    """What the card says was taken from public data: JAM's public rounds, APERTURE's model and records."""
     rounds = card.get("rounds")
     if isinstance(rounds, list):
         public = [one for one in rounds if isinstance(one, Mapping) and one.get("source") == "public"]

@@ -10,19 +10,20 @@ penalty and one product with a public weight: two roundings, relative to the sco
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._memory import blocks
+from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Countable, Marginal, Query, answer
+from sidelight.queries.query import Marginal, Query, answer
 
 _STEP_BITS = 18
 _FINE_STEP_BITS = 20
@@ -30,14 +31,6 @@ _FINE_STEP_BITS = 20
 LARGEST_ERROR = 2.0 ** (53 - _STEP_BITS)
 """Up to here sums of multiples of the step are exact."""
 _CELLS_AT_ONCE = 1 << 14
-
-
-class ManyCountable(Protocol):
-    """A model that answers many marginals in one pass, in the order that suits it."""
-
-    def count_each(self, wanted: Sequence[Attrs]) -> Iterable[tuple[int, NDArray[np.float64]]]:
-        """The place of each marginal among those asked for, and its counts."""
-        ...
 
 
 OneScore = Callable[[NDArray[Any]], float | NDArray[np.float64]]
@@ -67,7 +60,7 @@ class Score(ABC):
 class ModelError(Score):
     """How far the model is from the data on one query, ‖q(D) − q(A)‖₁, less a public penalty per cell."""
 
-    model: Countable
+    model: CountSource
     cell_penalty: float = 0.0
     """Subtracted once per cell (spec 3.2: 1 in the paper's cuboids); public, so privacy-neutral."""
 
@@ -87,7 +80,7 @@ class ModelError(Score):
 class CellError(Score):
     """How far the model is from the data on each single number: |q(D) − q(A)|, cell by cell."""
 
-    model: Countable
+    model: CountSource
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: one cell of a marginal gains or loses at most one person's records, under either
@@ -106,7 +99,7 @@ class CellError(Score):
 class WeightedError(Score):
     """AIM's score: w_r (‖M_r(D) − M_r(p)‖₁ − penalty per cell), with a model that answers many at once."""
 
-    model: ManyCountable
+    model: ManyCountSource
     _: KW_ONLY
     weights: Mapping[Attrs, float]
     cell_penalty: float
@@ -146,7 +139,7 @@ def on_steps(answers: NDArray[Any], bits: int = _STEP_BITS) -> NDArray[np.float6
 
 
 def answers_of(
-    model: ManyCountable, candidates: Sequence[Query]
+    model: ManyCountSource, candidates: Sequence[Query]
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """The place of each candidate, and the model's answer to its marginal as a flat vector."""
     places: dict[Attrs, list[int]] = {}

@@ -62,22 +62,22 @@ class Answers:
     bit, whatever was asked before.
     """
 
-    def __init__(self, tree: JunctionTree, beliefs: Sequence[Table]) -> None:
+    def __init__(self, tree: JunctionTree, clique_marginals: Sequence[Table]) -> None:
         self._place = {attr: place for place, attr in enumerate(tree.domain.attrs)}
         self.routes = Routes.of(tree)
-        self._beliefs = [
-            Named(tuple(self._place[attr] for attr in inner_order(tree.domain, clique)), belief)
-            for clique, belief in zip(tree.cliques, beliefs, strict=True)
+        self._cliques = [
+            Named(tuple(self._place[attr] for attr in inner_order(tree.domain, clique)), marginal)
+            for clique, marginal in zip(tree.cliques, clique_marginals, strict=True)
         ]
         are_alone = all(len(clique) == 1 for clique in tree.cliques)
         self.alone = (
-            {clique[0]: table for clique, table in zip(tree.cliques, beliefs, strict=True)}
+            {clique[0]: table for clique, table in zip(tree.cliques, clique_marginals, strict=True)}
             if are_alone
             else None
         )
         """The distribution p on each attribute, where all are independent: answers are then mere products."""
         self._kept: OrderedDict[Any, Named] = OrderedDict()
-        self._summed: list[dict[int, int]] = [{} for _ in beliefs]
+        self._summed: list[dict[int, int]] = [{} for _ in clique_marginals]
         """The sums of each clique that are kept, with their sizes."""
         self._kept_cells = 0
         self._piece = min(_PIECE[1], max(_PIECE[0], tree.cells // 4))
@@ -93,13 +93,13 @@ class Answers:
     def _sum(self, clique: int, wanted: int) -> Named:
         """The clique's own marginal, from the smallest sum that still holds it."""
         if wanted == self.routes.cliques[clique]:
-            return self._beliefs[clique]
+            return self._cliques[clique]
         sums = self._summed[clique]
         if wanted in sums:
             return self._recall((clique, wanted))
         larger = [mask for mask in sums if wanted & mask == wanted]
         source = min(larger, key=sums.__getitem__, default=None)
-        whole = self._beliefs[clique] if source is None else self._recall((clique, source))
+        whole = self._cliques[clique] if source is None else self._recall((clique, source))
         found = self._keep((clique, wanted), sum_out(whole, wanted))
         sums[wanted] = found.values.size
         return found
@@ -117,7 +117,7 @@ class Answers:
         upside = np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
         # A table that was put together here is nobody else's, and can be divided in its place.
         is_own = branch.about & ~self.routes.cliques[branch.far]
-        conditional = np.multiply(joint, _spread(upside, given, axes), out=joint if is_own else None)
+        conditional = np.multiply(joint, _widened(upside, given, axes), out=joint if is_own else None)
         return Named(axes, conditional) if here else self._keep(branch, Named(axes, conditional))
 
     def _is_large(self, branch: Branch) -> bool:
@@ -127,15 +127,15 @@ class Answers:
 
     def _gather(self, centre: int, wanted: int, *, without: int = -1, at: At = ()) -> Named:
         """Σ P_centre Π M over all that is not wanted, at single values of some attributes."""
-        plan = self.routes.plan(centre, wanted, without=without)
-        table = _slice(self._sum(centre, plan.shared), at)
+        route = self.routes.route(centre, wanted, without=without)
+        table = _slice(self._sum(centre, route.shared), at)
         done: tuple[Branch, ...] = ()
-        for number, (branch, keep) in enumerate(plan.steps):
-            after = (plan.shared | sum(b.about for b in done) | branch.about) & keep
+        for number, (branch, keep) in enumerate(route.steps):
+            after = (route.shared | sum(b.about for b in done) | branch.about) & keep
             is_large = max(table.values.size, self.routes.size(after)) > self._piece
-            if is_large or number == len(plan.steps) - 1 or self._is_large(branch):
+            if is_large or number == len(route.steps) - 1 or self._is_large(branch):
                 # What is left of the chain, in one go: nothing on the way is worth its memory.
-                return self._finish(table, plan.steps[number:], at)
+                return self._finish(table, route.steps[number:], at)
             done = (*done, branch)
             key = (centre, done, keep & self.routes.cliques[centre])
             if key in self._kept:
@@ -146,7 +146,7 @@ class Answers:
         return table
 
     def _finish(self, table: Named, steps: Sequence[tuple[Branch, int]], at: At) -> Named:
-        """Σ table · Π M for the rest of a plan; slice by slice where a message is too large to be made."""
+        """Σ table · Π M for the rest of a route; slice by slice where a message is too large to be made."""
         keeps = [keep for _, keep in steps]
         large = [self.routes.separator(branch) for branch, _ in steps if self._is_large(branch)]
         # Slices of slices would make what lies beyond again and again.
@@ -300,7 +300,7 @@ def _fold(table: Named, *groups: list[int]) -> Table:
     return np.ascontiguousarray(folded) if is_apart else folded
 
 
-def _spread(values: Table, axes: tuple[int, ...], over: tuple[int, ...]) -> Table:
+def _widened(values: Table, axes: tuple[int, ...], over: tuple[int, ...]) -> Table:
     """The table with an axis of length 1 for each attribute of ``over`` that it lacks."""
     present = [axis for axis in over if axis in axes]
     turned = np.transpose(values, [axes.index(axis) for axis in present])

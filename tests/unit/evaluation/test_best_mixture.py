@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, DataError, SettingError, WorkloadError
-from sidelight.evaluation.best_mixture import bracketed, exact, shares_of
+from sidelight.evaluation.best_mixture import bracketed, exact, frequencies_of
 from sidelight.evaluation.screening import best_mixture_error, error_without_public, screen
 from sidelight.evaluation.screening_curator import NoisyMixture
 from sidelight.models.support import Support
@@ -58,9 +58,11 @@ def brute_force(private, public, workload):
 
 
 def both(private, public, workload, tolerance=1e-7):
-    marginals, shares = shares_of(private, workload)
+    marginals, frequencies = frequencies_of(private, workload)
     support = Support.of_table(public, total=1.0)
-    return exact(support, marginals, shares, tolerance=tolerance), bracketed(support, marginals, shares)
+    return exact(support, marginals, frequencies, tolerance=tolerance), bracketed(
+        support, marginals, frequencies
+    )
 
 
 def test_the_specifications_example():

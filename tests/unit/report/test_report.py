@@ -202,7 +202,7 @@ def test_a_release_without_card_or_schema_still_has_a_report(toy):
 
     page = Page(render(bare))
 
-    assert "carries no card" in page.text
+    assert "has no card, so its promise is not on record" in page.text
     assert "A release of 3 attributes" in page.text
 
 

@@ -143,9 +143,9 @@ def test_messages_are_multiplied_in_by_the_cheapest_order():
     routes = Routes(JunctionTree.of(domain, [("a", "b", "c"), ("a", "x"), ("b", "y"), ("c", "z")]))
     wanted = routes.mask(("x", "y", "z"))
 
-    plan = routes.plan(routes.centre(wanted), wanted)
+    route = routes.route(routes.centre(wanted), wanted)
 
-    assert [domain.attrs[axes_of(branch.about)[0]] for branch, _ in plan.steps][-1] == "x"
+    assert [domain.attrs[axes_of(branch.about)[0]] for branch, _ in route.steps][-1] == "x"
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
@@ -55,7 +56,6 @@ from sidelight.public.trust import trusted
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
-from sidelight.select.score import ManyCountable
 from sidelight.trees.triangulation import BYTES_PER_CELL
 
 _LEAST_SHARE = 0.02
@@ -378,7 +378,7 @@ def _sources(public: Public, *, seed: int) -> list[PublicSource]:
     return sources
 
 
-def _card(beliefs: Beliefs, model: ManyCountable, opened: Mapping[str, Any]) -> dict[str, Any]:
+def _card(beliefs: Beliefs, model: ManyCountSource, opened: Mapping[str, Any]) -> dict[str, Any]:
     """How far the aperture opened: all of it from public data and noisy answers."""
     prior, n = beliefs.prior, beliefs.total
     held = list(beliefs.held)
