@@ -48,7 +48,7 @@ from sidelight.statistics.curator import GroupCurator, check_sizes
 from sidelight.statistics.error_law import ErrorLaw
 from sidelight.statistics.grid import Array, Grid, Whole
 from sidelight.statistics.group import Group, check_bounds, check_groups, named
-from sidelight.statistics.quantile import asked_share
+from sidelight.statistics.quantile import asked_quantile
 from sidelight.statistics.terms import GroupTerms
 
 Form = Literal["strict", "published"]
@@ -329,10 +329,9 @@ def personalised_quantile(
     PE says nothing of its own error: the standard error is NaN, and the interval is the bounds.
     """
     everybody = Everybody.of(groups, bounds, terms)
-    _check.share(quantile=quantile)
-    share, grid = asked_share(quantile), everybody.grid
+    q, grid = asked_quantile(quantile), everybody.grid
     with everybody.ask(f"quantile of {len(groups)} groups") as (curator, sizes):
-        estimate, event = curator.quantile_of_all(share, everybody.shown)
+        estimate, event = curator.quantile_of_all(q, everybody.shown)
     card = everybody.terms.card("quantile by the personalised exponential mechanism", grid, curator)
     shares = everybody.shares(sizes, sizes / sizes.sum(), (event,))
     return MixedAnswer(estimate, math.nan, (grid.low, grid.high), shares, card)

@@ -83,6 +83,11 @@ Did you mean 'variance'?
     """
     for name in given:
         if name not in settings:
-            close = difflib.get_close_matches(name, list(settings), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise SettingError(f"{who} has no setting {name!r}; it has {', '.join(sorted(settings))}.{hint}")
+            listed = ", ".join(sorted(settings))
+            raise SettingError(f"{who} has no setting {name!r}; it has {listed}.{hint(name, settings)}")
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """A guess at which of the known words was meant; nothing where none is near."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,5 +1,6 @@
 """What a mixed estimate says: a number, how far it may be off, and what it cost whom."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,11 @@ class GroupShare:
     standard_error: float
     events: tuple[Event, ...] = ()
     """What was paid for it."""
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether it has an estimate of its own."""
+        return not math.isnan(self.estimate)
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,8 @@ class MixedAnswer:
                     "epsilon": group.epsilon,
                     "size": group.size,
                     "weight": group.weight,
-                    "estimate": None if group.estimate != group.estimate else group.estimate,
-                    "standard_error": None if group.estimate != group.estimate else group.standard_error,
+                    "estimate": group.estimate if group.was_asked else None,
+                    "standard_error": group.standard_error if group.was_asked else None,
                 }
                 for group in self.groups
             ],

@@ -17,7 +17,7 @@ import numpy as np
 from sidelight.errors import SettingError
 from sidelight.statistics.error_law import LIKELY
 from sidelight.statistics.grid import Array, Grid
-from sidelight.statistics.quantile import exact_share
+from sidelight.statistics.quantile import as_fraction
 from sidelight.statistics.settings import Density
 
 ENOUGH = 100
@@ -35,48 +35,48 @@ class Slope:
 
 
 def known_slope(
-    density: Density, shown: Sequence[Array], share: float, grid: Grid, *, has_private: bool
+    density: Density, shown: Sequence[Array], quantile: float, grid: Grid, *, has_private: bool
 ) -> Slope | None:
     """1/f where it is given, or known from the public groups; None where it is to be measured."""
     people = sum(values.size for values in shown)
+    if density == "public" and people < 2:
+        raise SettingError("density='public' needs public groups of at least two values.")
+    if density == "private" and not has_private:
+        raise SettingError("density='private' needs a private group to measure it in; leave it out.")
     if density is None:
         density = "public" if people >= ENOUGH or not has_private else "private"
     if density == "private":
-        if not has_private:
-            raise SettingError("density='private' needs a private group to measure it in; leave it out.")
         return None
     if density == "public":
-        if people < 2:
-            raise SettingError("density='public' needs public groups of at least two values.")
-        return public_slope(shown, share, grid)
+        return public_slope(shown, quantile, grid)
     return Slope(1 / density, np.array([1 / density]), "given")
 
 
-def bandwidth(share: float, people: float, rank_error: float = 0.0) -> float:
+def bandwidth(quantile: float, people: float, rank_error: float = 0.0) -> float:
     """The bandwidth h of Hall and Sheather (1988), or four rank errors; at most halfway to the ends.
 
     >>> round(bandwidth(0.5, 1000), 3)
     0.097
     """
     normal = NormalDist()
-    z = normal.inv_cdf(share)
+    z = normal.inv_cdf(quantile)
     best: float = (
         people ** (-1 / 3) * 1.96 ** (2 / 3) * (1.5 * normal.pdf(z) ** 2 / (2 * z * z + 1)) ** (1 / 3)
     )
-    return min(max(best, 4 * rank_error), min(share, 1 - share) / 2)
+    return min(max(best, 4 * rank_error), min(quantile, 1 - quantile) / 2)
 
 
-def either_side(share: Fraction, h: float) -> tuple[Fraction, Fraction]:
+def either_side(quantile: Fraction, h: float) -> tuple[Fraction, Fraction]:
     """q − h and q + h, as short fractions."""
-    step = exact_share(round(h, 4))
-    return share - step, share + step
+    step = as_fraction(round(h, 4))
+    return quantile - step, quantile + step
 
 
-def public_slope(shown: Sequence[Array], share: float, grid: Grid) -> Slope:
+def public_slope(shown: Sequence[Array], quantile: float, grid: Grid) -> Slope:
     """From the public groups together; its relative error is about 1/√(2hn)."""
     pooled = np.concatenate(list(shown))
-    h = bandwidth(share, pooled.size)
-    low, high = np.quantile(pooled, [share - h, share + h])
+    h = bandwidth(quantile, pooled.size)
+    low, high = np.quantile(pooled, [quantile - h, quantile + h])
     return _slope(float(high - low), h, 1 / math.sqrt(2 * h * pooled.size), grid, "public")
 
 

@@ -72,7 +72,7 @@ class GroupQuantiles:
 def measure_quantiles(
     curator: GroupCurator,
     costs: Sequence[Cost],
-    share: Fraction,
+    quantile: Fraction,
     asked: QuantileSettings,
     *,
     slope: Slope | None,
@@ -82,7 +82,7 @@ def measure_quantiles(
 
     ``slope`` is 1/f as far as it is known beforehand; where it is None, it is measured.
     """
-    unit, width, q = curator.unit, curator.grid.width, float(share)
+    unit, width, q = curator.unit, curator.grid.width, float(quantile)
     events: list[tuple[Event, ...]] = [()] * len(costs)
     rest = Fraction(1)
     if unit.total_is_public:
@@ -96,7 +96,7 @@ def measure_quantiles(
         rest -= Fraction(asked.density_share)
 
     left: list[Cost] = [cost * rest for cost in costs]
-    scales = np.array([rank_scale(cost, share, unit) for cost in left])
+    scales = np.array([rank_scale(cost, quantile, unit) for cost in left])
     density = TYPICAL_DENSITY if slope is None else width / slope.value
     variances = quantile_variances(sizes, q, scales, density=density)
     # A group whose rank noise exceeds its distance to the ends would draw from all over the bounds.
@@ -120,15 +120,15 @@ def measure_quantiles(
     if slope is None:
         # Two quantiles beside the wanted one, each at half of the density's share.
         parts = [costs[place] * Fraction(asked.density_share / 2) for place in places]
-        noise = np.array([rank_scale(part, share, unit) for part in parts]) / sizes[places]
+        noise = np.array([rank_scale(part, quantile, unit) for part in parts]) / sizes[places]
         rank_error = math.sqrt(2 * float(((weights[places] * noise) ** 2).sum()))
         people = float(sizes[places].sum())
         h = bandwidth(q, people, rank_error)
-        low, high = (float(weights[places] @ draw(beside, parts)) for beside in either_side(share, h))
+        low, high = (float(weights[places] @ draw(beside, parts)) for beside in either_side(quantile, h))
         slope = measured_slope(low, high, h, math.hypot(rank_error, math.sqrt(h / people)), curator.grid)
 
     estimates = np.full(len(costs), np.nan)
-    estimates[places] = draw(share, [left[place] for place in places])
+    estimates[places] = draw(quantile, [left[place] for place in places])
     return GroupQuantiles(
         sizes=sizes,
         estimates=estimates,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from sidelight import _check
+from sidelight.data.each import Each
 from sidelight.data.leak_guard import refuse_same
 from sidelight.errors import SettingError
 from sidelight.privacy.event import Event
@@ -112,9 +113,9 @@ def grouped_mean(
     check_missing(asked.missing, grid.low, grid.high)
     refuse_same(table, public)
     shown = None if public is None else read_columns(public, [value, by])
-    declared = _declared(cells, None if shown is None else shown[by])
     if asked.variance == "public" and shown is None:
         raise SettingError("variance='public' needs a public table.")
+    declared = _declared(cells, shown, by)
     columns = read_columns(table, [value, by])
     values = numbers(columns[value], f"column {value!r}", missing=asked.missing)
     codes = declared.codes(columns[by])
@@ -140,20 +141,8 @@ def grouped_mean(
         sums = curator.sums(sums_cost)
 
     # ESTIMATE each cell by itself, then all of them together.
-    people = np.maximum(sizes.answer, 1.0)
-    known = _variance(asked, public_cells, squares, people, sums, grid)
-    half = grid.width / 2
-    means = np.clip(sums.answer / people, -half, half)
-    noise_variance = sums.stddev**2 + means**2 * sizes.stddev**2
-    own_variance = known.value / people + noise_variance / people**2
-    # A cell whose size is lost in the noise says nothing: its mean may be anywhere within the bounds.
-    own_variance = np.where(
-        sizes.answer < 2 * sizes.stddev, np.maximum(own_variance, half**2 * 100), own_variance
-    )
-    expected, expected_variance = _expected(public_cells, known.value, len(declared), grid)
-    shift, errors, own = pool(grid.centre + means - expected, own_variance, expected_variance, most=half)
-    errors = np.minimum(errors, half)  # an estimate and a mean within the bounds
-    estimates = np.clip(expected + shift, grid.low, grid.high)
+    known = _variance(asked, public_cells, squares, sizes, sums, grid)
+    estimates, errors, own = _estimate(sizes, sums, public_cells, known.value, grid)
     z = NormalDist().inv_cdf(0.5 + asked.confidence / 2)
     found = tuple(
         CellMean(
@@ -162,19 +151,18 @@ def grouped_mean(
         )
         for label, x, e, b, n in zip(declared.labels, estimates, errors, own, sizes.answer, strict=True)
     )  # fmt: skip
-    source = asked.variance if isinstance(asked.variance, str) else "given"
     card = terms.card(f"mean by {by}", grid, curator) | {
         "epsilon": epsilon,
         "promise": f"ε = {epsilon:g} under {curator.unit.describe()}; the cell is as private as the value",
-        "variance": {"source": source, "value": known.value},
+        "variance": known.on_card(asked.variance),
         "confidence": asked.confidence,
         "cells": len(declared),
     }
     return GroupedAnswer(found, curator.events, card)
 
 
-def _declared(cells: Sequence[Any] | None, shown: Any) -> Cells:
-    """The cells that were declared, or those of the public column."""
+def _declared(cells: Sequence[Any] | None, shown: dict[str, Each] | None, by: str) -> Cells:
+    """The cells that were declared, or else those of the public table."""
     if cells is not None:
         return Cells(cells)
     if shown is None:
@@ -182,14 +170,31 @@ def _declared(cells: Sequence[Any] | None, shown: Any) -> Cells:
             "cells must be declared (cells, or --cell for each on the command line), or a public table given "
             "that has them."
         )
-    return Cells.of_public(shown)
+    return Cells.of_public(shown[by])
+
+
+def _estimate(
+    sizes: GroupMeasurement, sums: GroupMeasurement, public: list[Array], variance: float, grid: Grid
+) -> tuple[Array, Array, Array]:
+    """Each cell's pooled mean, its standard error, and the share of it that is the cell's own."""
+    people, half = np.maximum(sizes.answer, 1.0), grid.width / 2
+    means = np.clip(sums.answer / people, -half, half)
+    noise = sums.stddev**2 + means**2 * sizes.stddev**2
+    own_variance = variance / people + noise / people**2
+    # A cell whose size is lost in the noise says nothing: its mean may be anywhere within the bounds.
+    is_lost = sizes.answer < 2 * sizes.stddev
+    own_variance = np.where(is_lost, np.maximum(own_variance, half**2 * 100), own_variance)
+    expected, expected_variance = _expected(public, variance, people.size, grid)
+    shift, errors, own = pool(grid.centre + means - expected, own_variance, expected_variance, most=half)
+    # Estimate and mean both lie within the bounds.
+    return np.clip(expected + shift, grid.low, grid.high), np.minimum(errors, half), own
 
 
 def _variance(
     asked: CellSettings,
     public: list[Array],
     squares: GroupMeasurement | None,
-    people: Array,
+    sizes: GroupMeasurement,
     sums: GroupMeasurement,
     grid: Grid,
 ) -> KnownVariance:
@@ -201,6 +206,7 @@ def _variance(
     if squares is None:
         return given_variance(grid.width**2 / 4, grid)
     # E(x − c)² within cells, less the cells' own squared offsets: Σ n_r (μ_r − c)², free of noise on average.
+    people = np.maximum(sizes.answer, 1.0)
     between = ((sums.answer**2 - sums.stddev**2) / people).sum() / people.sum()
     offset = math.sqrt(min(max(float(between), 0.0), grid.width**2 / 4))
     return private_variance(squares, np.array([people.sum()]), [], offset, grid)

@@ -81,10 +81,7 @@ def mixed_mean(groups: Sequence[Group], *, bounds: tuple[float, float], **settin
         counted = zip(sides.private, sums.clipped.answer.tolist(), strict=True)
         clamped |= {sides.names[place]: max(0, round(count)) for place, count in counted}
     card = terms.card("mean", grid, curator) | {
-        "variance": {
-            "source": asked.variance if isinstance(asked.variance, str) else "given",
-            "value": known.value,
-        },
+        "variance": known.on_card(asked.variance),
         "weights": asked.weights,
         **asked.on_card(),
         "clamped": clamped,

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from sidelight import _check
 from sidelight.errors import SettingError
 from sidelight.statistics.answer import MixedAnswer
 from sidelight.statistics.density import Slope, known_slope
@@ -30,7 +29,7 @@ from sidelight.statistics.error_law import ErrorLaw
 from sidelight.statistics.group import Group
 from sidelight.statistics.group_quantiles import GroupQuantiles, measure_quantiles
 from sidelight.statistics.mixing import Part, mix
-from sidelight.statistics.quantile import asked_share
+from sidelight.statistics.quantile import asked_quantile
 from sidelight.statistics.settings import QuantileSettings, check_keywords, of_keywords
 from sidelight.statistics.sides import Estimates, Sides
 from sidelight.statistics.terms import GroupTerms
@@ -61,8 +60,7 @@ def mixed_quantile(
     asked, terms = of_keywords(QuantileSettings, settings), of_keywords(GroupTerms, settings)
     sides = Sides.of(groups, bounds, alone=asked.alone)
     grid, shown = sides.grid, sides.shown
-    _check.share(quantile=quantile)
-    share = asked_share(quantile)
+    q = asked_quantile(quantile)
     slope = known_slope(asked.density, shown, quantile, grid, has_private=bool(sides.private))
     _check_epsilons(sides.epsilons, asked.density_share, asked.size_share)
 
@@ -71,7 +69,7 @@ def mixed_quantile(
     if sides.private:
         label = f"quantile {quantile:g} of {len(groups)} groups"
         with sides.ask(terms, label=label, check=lambda unit, costs: None) as (curator, costs):
-            measured = measure_quantiles(curator, costs, share, asked, slope=slope, epsilons=sides.epsilons)
+            measured = measure_quantiles(curator, costs, q, asked, slope=slope, epsilons=sides.epsilons)
         slope = measured.slope
     assert slope is not None  # known beforehand where nobody is private
 

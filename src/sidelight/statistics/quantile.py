@@ -23,6 +23,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from sidelight import _check
 from sidelight.errors import SettingError
 from sidelight.privacy import event
 from sidelight.privacy.coins import below, uniform
@@ -96,20 +97,21 @@ def draw_run(noise: NoiseSource, lengths: Whole, exponents: Array, exact: Callab
             return i
 
 
-def exact_share(quantile: float) -> Fraction:
-    """The fraction that a person means by a share q: 0.1 is 1/10.
+def as_fraction(number: float) -> Fraction:
+    """The fraction that a person means by a number: 0.1 is 1/10.
 
-    >>> exact_share(0.1)
+    >>> as_fraction(0.1)
     Fraction(1, 10)
     """
-    return Fraction(quantile).limit_denominator(10**9)
+    return Fraction(number).limit_denominator(10**9)
 
 
-def asked_share(quantile: float) -> Fraction:
-    """The share that somebody asks for: a fraction strictly between 0 and 1."""
-    found = exact_share(quantile)
+def asked_quantile(quantile: float) -> Fraction:
+    """The q that somebody asks for, as a fraction strictly between 0 and 1."""
+    _check.share(quantile=quantile)
+    found = as_fraction(quantile)
     if not 0 < found < 1:
-        raise SettingError(f"a quantile's share must not be as near to 0 or 1 as {quantile:g}.")
+        raise SettingError(f"quantile must not be as near to 0 or 1 as {quantile:g}.")
     return found
 
 

@@ -6,6 +6,7 @@ wrong, but neither the estimate biased nor anyone less private.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,10 @@ class KnownVariance:
     """What weights are computed with."""
     likely: Array
     """Equally likely values, for the interval."""
+
+    def on_card(self, asked: Variance) -> dict[str, Any]:
+        """What the card says of it."""
+        return {"source": asked if isinstance(asked, str) else "given", "value": self.value}
 
 
 def known_beforehand(variance: Variance, shown: Sequence[Array], grid: Grid) -> KnownVariance:

@@ -28,7 +28,7 @@ def mean_variances(sizes: ArrayLike, variance: float, noise_variances: ArrayLike
 
 
 def quantile_variances(
-    sizes: ArrayLike, share: float, rank_scales: ArrayLike, *, density: float = TYPICAL_DENSITY
+    sizes: ArrayLike, quantile: float, rank_scales: ArrayLike, *, density: float = TYPICAL_DENSITY
 ) -> Array:
     """What a group's quantile is worth: its variance in units of 1/f², f the density there.
 
@@ -42,9 +42,9 @@ def quantile_variances(
     """
     n = np.asarray(sizes, dtype=np.float64)
     b = np.asarray(rank_scales, dtype=np.float64)
-    beyond = density * np.exp(-min(share, 1 - share) * n / np.maximum(b, 1e-300))
+    beyond = density * np.exp(-min(quantile, 1 - quantile) * n / np.maximum(b, 1e-300))
     chance = beyond / (2 * b / n + beyond + 1e-300)
-    return mean_variances(n, share * (1 - share), 2 * b**2) + chance * density**2 / 12
+    return mean_variances(n, quantile * (1 - quantile), 2 * b**2) + chance * density**2 / 12
 
 
 def laplace_variances(epsilons: ArrayLike, width: float) -> Array:
