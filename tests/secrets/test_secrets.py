@@ -4,20 +4,16 @@ A secret is a word that occurs nowhere else. After each command and each call, a
 shown and written is searched for all of them: as they are, and percent-encoded.
 """
 
-import contextlib
-import io
 import json
-import sys
 import traceback
 import warnings
 from pathlib import Path
-from unittest import mock
 from urllib.parse import quote
 
 import pytest
 
+import commands
 import sidelight as sl
-from sidelight.cli.app import main
 from sidelight.data.table import Table
 from sidelight.errors import SidelightError
 from sidelight.evaluation.screening import screen
@@ -111,18 +107,10 @@ class Scene:
 
     def run(self, *argv):
         """Exit code and output of a command; neither may hold a secret."""
-        out = io.StringIO()
-        with (
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(out),
-            mock.patch.object(sys, "argv", ["sidelight", *map(str, argv)]),
-            warnings.catch_warnings(),
-            pytest.raises(SystemExit) as done,
-        ):
-            main()
-        assert not found_in(out.getvalue()), f"{argv[:2]} said {found_in(out.getvalue())}"
-        assert done.value.code in (0, 2, 3), out.getvalue()
-        return done.value.code, out.getvalue()
+        done = commands.sidelight(*argv)
+        assert not found_in(done.said), f"{argv[:2]} said {found_in(done.said)}"
+        assert done.returncode in (0, 2, 3), done.said
+        return done.returncode, done.said
 
     def written(self):
         """All files, and all lines of all ledgers in the database, as one text."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sidelight.data.column import Column, NumericColumn
-from sidelight.data.engines.sql import SqlSource, survey
+from sidelight.data.engines.sql import survey
+from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 

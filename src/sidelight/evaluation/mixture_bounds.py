@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.queries.query import Cell
 
 Array = NDArray[np.float64]

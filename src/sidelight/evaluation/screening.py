@@ -29,10 +29,12 @@ from sidelight.evaluation.best_mixture import (
 )
 from sidelight.evaluation.mixture_bounds import check_size
 from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurator, check_unit, spending
+from sidelight.measurement import stddev_of
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.statistics.settings import check_keywords, of_keywords
 from sidelight.statistics.terms import Terms
@@ -168,8 +170,8 @@ def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit,
     σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
     """
     cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
-    variance = len(workload.attribute_sets) * unit.l2_squared / (2 * float(budget.rho()))
-    return min(1.0, math.sqrt(variance * 2 * math.log(max(cells, 2))) / n)
+    sigma = stddev_of(Marginal(()), budget.rho() / len(workload.attribute_sets), unit)
+    return min(1.0, sigma * math.sqrt(2 * math.log(max(cells, 2))) / n)
 
 
 def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
@@ -184,13 +186,13 @@ def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
 def _judge(name: str, found: NoisyMixture, without: float, sampling: float, later: Budget) -> Screened:
     low = max(0.0, found.error - 2 * found.stddev)
     high = min(1.0, max(found.error, 0.0) + 2 * found.stddev)
-    numbers = f"its best mixture errs by {low:.2g} to {high:.2g} of all records"
-    beside = f"without public data, ε = {later.epsilon:g} would err by about {without:.2g}"
+    numbers = f"reweighted, its worst count is off by {100 * low:.2g}% to {100 * high:.2g}% of all records"
+    beside = f"without public data, ε = {later.epsilon:g} would err by about {100 * without:.2g}%"
     verdict: Verdict
     if high <= min(sampling, without / 2):
         verdict, why = (
             "as good as a second sample",
-            f"{numbers}, within sampling error ({sampling:.2g}); {beside}",
+            f"{numbers}, as that of a second sample of your people may be ({100 * sampling:.2g}%); {beside}",
         )
     elif high <= without / 2:
         verdict, why = "worth using", f"{numbers}; {beside}"
@@ -199,7 +201,8 @@ def _judge(name: str, found: NoisyMixture, without: float, sampling: float, late
     elif found.stddev > without / 8:
         verdict, why = (
             "cannot tell",
-            f"{numbers}, since the noise at this ε blurs it; {beside}. Screen fewer tables, or spend more",
+            f"{numbers}, a range too wide to judge by, because of the noise at this ε; {beside}. "
+            "Screen fewer tables, or spend more",
         )
     else:
         verdict, why = "of little help", f"{numbers}; {beside}, which is about as good"

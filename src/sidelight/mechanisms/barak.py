@@ -13,8 +13,7 @@ counted in ρ; under replacement φ_∅ = n is public and not measured, and each
 Δ₁ = 2, so the scale is 2(m − 1)/ε; the linear program's solution is not rounded to whole counts.
 """
 
-import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +21,7 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.domain import Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
@@ -30,7 +29,7 @@ from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.histogram import Histogram, check_fits
-from sidelight.models.model import Array, Model
+from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -131,22 +130,6 @@ def coefficients(domain: Domain, workload: Workload, *, with_total: bool) -> lis
     """
     total = [Fourier(())] if with_total else []
     return total + [Fourier(attrs) for attrs in workload.closure(domain)]
-
-
-def marginal_of(attrs: Attrs, values: Mapping[Attrs, float]) -> Array:
-    """The marginal on binary attributes that these coefficients determine: 2^{−|b|} Σ_a (−1)^{a·y} φ_a.
-
-    >>> marginal_of(("a",), {(): 10.0, ("a",): 4.0})
-    array([7., 3.])
-    """
-    shape = (2,) * len(attrs)
-    marginal: Array = np.zeros(shape)
-    for degree in range(len(attrs) + 1):
-        for below in itertools.combinations(attrs, degree):
-            signs = Fourier(below).weights((2,) * degree)
-            marginal += values[below] * signs.reshape([2 if attr in below else 1 for attr in attrs])
-    marginal /= 2 ** len(attrs)
-    return marginal
 
 
 def least_deviation(start: Histogram, measurements: list[Measurement]) -> Histogram:

@@ -39,7 +39,8 @@ from sidelight.mechanisms.pmw_pub import (
     support_notes,
     support_outlook,
 )
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.convert import advanced
 from sidelight.privacy.event import Gaussian, Laplace

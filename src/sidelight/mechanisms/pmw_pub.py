@@ -32,7 +32,8 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
 from sidelight.measurement import Measurement, NoiseKind, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.models.support import Asked, Support, SupportWeights, missing_values
+from sidelight.models.support import Support, missing_values
+from sidelight.models.support_weights import Asked, SupportWeights
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight._foreign import check_size
+from sidelight.data.count_source import count_many
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import Mask, masks
 from sidelight.data.table import Table
@@ -105,8 +106,7 @@ class GraphicalModel:
 
     def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
         """Many marginals at once; work that they have in common is done once."""
-        found = dict(self.count_each(wanted))
-        return [found[place] for place in range(len(found))]
+        return count_many(self, wanted)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
         """The same, one at a time in the order of least work, each with its place among those asked for."""

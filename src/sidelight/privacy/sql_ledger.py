@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 from sidelight._extras import need
 from sidelight._files import named
 from sidelight.errors import LedgerError
-from sidelight.privacy.chain import Line, promise_line, replayed
-from sidelight.privacy.ledger import ChainedLedger, Ledger
+from sidelight.privacy.chain import Line, promise_line
+from sidelight.privacy.chained_ledger import ChainedLedger
+from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.marks import new_key
 from sidelight.privacy.pages import Pages
 from sidelight.privacy.promise import Promise
+from sidelight.privacy.replay import replayed
 from sidelight.sources import failure, is_postgres, scheme_of, source_name, split_address
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy.budget import Epsilon
+from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.convert import epsilon_of
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, new_run
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.marks import Marks
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit

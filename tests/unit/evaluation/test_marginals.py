@@ -6,7 +6,11 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
 from sidelight.evaluation import metric
-from sidelight.evaluation.marginals import Errors, max_error, workload_error
+from sidelight.evaluation.marginals import (
+    Errors,
+    max_error,
+    workload_error,
+)
 from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Marginal, Range
 from sidelight.queries.workload import Workload
@@ -80,5 +84,5 @@ def test_every_metric_states_its_range_and_goal():
         "accuracy, commonest class",
     }
     assert metric.WORKLOAD_ERROR.range == "0 to 2"
-    assert metric.CUBOID_MAX.range == "0 and above"
+    assert metric.SQUARED_ERROR_PER_QUERY.range == "0 and above"
     assert all(one.name != other.name for one, other in itertools.combinations(metrics, 2))

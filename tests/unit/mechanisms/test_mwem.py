@@ -102,11 +102,10 @@ def test_much_budget_recovers_the_answers(toy):
 
 
 def test_exact_measurements_never_raise_the_relative_entropy(toy):
-    entropies = []
+    attrs, entropies = toy.table.domain.attrs, []
     for rounds in range(1, 6):
         curator, _ = toy.curator(rho=str(10_000 * rounds))
         release = MWEM(rounds=rounds, passes=1).run(curator, toy.workload)
-        attrs = toy.table.domain.attrs
         entropies.append(entropy(toy.table.count(attrs), release.count(attrs), axis=None))
 
     assert entropies == sorted(entropies, reverse=True)
