@@ -32,7 +32,7 @@ class AssociationGap:
     mean: float
     largest: float
     pair: Attrs
-    """Where it is largest."""
+    """The pair with the largest gap."""
     left_out: int
     """Pairs of too many cells to count."""
 

@@ -1,4 +1,4 @@
-"""What a release is worth to those who use its synthetic table. PRIVATE: exact records go into it.
+"""How useful a release's synthetic table is. PRIVATE: it is compared with exact records.
 
 A synthetic table as large as the private one is drawn, and three questions are asked of it: do pairs of
 attributes go together as they should (``association``), are its records nearer to the private ones than

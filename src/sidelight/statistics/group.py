@@ -23,12 +23,12 @@ class Group:
     Args:
         values: one number a person, each read by itself; text such as "1e3" is a number too. Numbers outside
             the bounds are clamped later.
-        epsilon: what each person of the group may lose at most.
+        epsilon: ε of each person in the group.
         public: the values are public, as if ε were infinite.
-        name: what messages, weights and events call the group.
-        size: the public size, where it was declared; it must be the number of values.
-        missing: what stands for a value that is missing or no number: a number within the bounds, or
-            ``"refuse"``, and a group with such a value is refused.
+        name: the group's name in messages, answers and the ledger.
+        size: the number of values, if you declare it; another number is refused.
+        missing: the number, within the bounds, that stands for a value that is missing or no number. With
+            ``"refuse"`` a group that holds such a value is refused.
 
     >>> Group([1.0, 2.0, 4.0], epsilon=0.5, name="patients")
     Group('patients', ε = 0.5)
@@ -105,7 +105,7 @@ def check_groups(groups: Sequence[Group], *, alone: bool) -> None:
 
 
 def check_bounds(bounds: tuple[float, float], groups: Sequence[Group] = ()) -> tuple[float, float]:
-    """Public, finite bounds in order, with all between them that stands for missing values of the groups."""
+    """The bounds, finite and in order; what stands for a missing value of a group must lie between them."""
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):

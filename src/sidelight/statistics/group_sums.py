@@ -31,11 +31,11 @@ class GroupSums:
     sizes: Array
     """People in each group, not below 1."""
     size_noise: GroupMeasurement | None
-    """Where sizes were measured."""
+    """Noisy sizes; None if sizes are public."""
     squares: GroupMeasurement | None
-    """Where the variance was asked for."""
+    """Noisy sums of squares; None if the variance was not asked for."""
     clipped: GroupMeasurement | None
-    """Where clamped values were counted."""
+    """Noisy numbers of clamped values; None if they were not counted."""
     is_proportional: bool
     """Whether weights are proportional to sizes, whatever the noise."""
 

@@ -123,8 +123,8 @@ class CellSettings:
     """How ``grouped_mean`` estimates. None of this changes what is promised."""
 
     missing: Missing = "refuse"
-    """What stands for a value that is missing or no number: a number within the bounds. With ``"refuse"`` a
-    table that holds such a value is refused before anything is paid."""
+    """The number, within the bounds, that stands for a value that is missing or no number. With ``"refuse"``
+    a table that holds such a value is refused before anything is paid."""
     variance: Variance = "private"
     """σ² within a cell: a number, ``"bound"`` (the most that the bounds allow), ``"public"`` (that of the
     public table) or ``"private"`` (measured with ``variance_share`` of ε)."""

@@ -1,4 +1,4 @@
-"""What each group's estimate is worth, from sizes, σ² and noise alone: no data, so no cost.
+"""Variances and weights of the groups' estimates, from sizes, σ² and noise alone: no data, so no cost.
 
 A set of groups with n people, σ² a person and noise of variance ν on its sum has a mean of variance
 (nσ² + ν)/n²; the best weights are inverse variances, and the best variance is 1/Σ of their inverses
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from sidelight.statistics.grid import Array
 
 TYPICAL_DENSITY = 4.0
-"""f·(hi − lo) where nothing is known: the middle of a normal law whose bounds are 10σ apart."""
+"""f·(hi − lo) if nothing is known of it: that of the median of a normal law with bounds 10σ apart."""
 
 
 def mean_variances(sizes: ArrayLike, variance: float, noise_variances: ArrayLike) -> Array:
@@ -30,15 +30,15 @@ def mean_variances(sizes: ArrayLike, variance: float, noise_variances: ArrayLike
 def quantile_variances(
     sizes: ArrayLike, quantile: float, rank_scales: ArrayLike, *, density: float = TYPICAL_DENSITY
 ) -> Array:
-    """What a group's quantile is worth: its variance in units of 1/f², f the density there.
+    """The variance of each group's quantile, in units of 1/f², f the density there.
 
     The rank of an exponential-mechanism quantile is off by about Lap(b), b = 2Δ/ε, and that of the
     exact one varies by n·q(1 − q); dividing by n·f turns ranks into values, and f is common to all groups.
 
         q(1 − q)/n + 2b²/n² + p·(fR)²/12,      p = fR·e^(−mn/b) / (2b/n + fR·e^(−mn/b)),  m = min(q, 1 − q)
 
-    The last term is for groups with little to say: with probability p the draw comes from the empty
-    stretches between the data and the bounds, which are long, and then may be anywhere. ``density`` is fR.
+    The last term matters for small groups: with probability p the draw comes from the empty stretches
+    between the data and the bounds, which are long, and then may be anywhere. ``density`` is fR.
     """
     n = np.asarray(sizes, dtype=np.float64)
     b = np.asarray(rank_scales, dtype=np.float64)
