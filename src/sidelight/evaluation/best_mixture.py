@@ -121,7 +121,7 @@ def exact(
                 break
         programs += 1
         queries = np.union1d(queries, resisting)
-        found = solve(problem, queries, spread=weights, tolerance=width)
+        found = solve(problem, queries, like=weights, tolerance=width)
         proved, (reached, misses) = problem.lower(found.plays), problem.upper(found.weights)
         is_slow = is_slow or proved <= low + width / 100 or programs >= _PROGRAMS
         if is_slow:

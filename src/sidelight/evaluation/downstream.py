@@ -1,4 +1,4 @@
-"""How useful the synthetic table of a release is. PRIVATE: computed from exact records.
+"""How useful a release's synthetic table is. PRIVATE: it is compared with exact records.
 
 A synthetic table as large as the private one is drawn and compared with it in three ways: are pairs of
 attributes associated as in the private table (``association``), are its records nearer to the private ones

@@ -18,14 +18,6 @@ class Metric:
     formula: str
     """The formula in one line; D is the private table, A the release, n the number of records."""
 
-    def is_better(self, one: float, other: float) -> bool:
-        """Whether ``one`` is strictly better than ``other``.
-
-        >>> WORKLOAD_ERROR.is_better(0.1, 0.2)
-        True
-        """
-        return one < other if self.goal == "low" else one > other
-
     @property
     def range(self) -> str:
         """Its range in words, such as '0 to 2'."""

@@ -39,8 +39,8 @@ class Solution:
     plays: Array
 
 
-def solve(problem: Problem, queries: NDArray[np.int64], *, spread: Array, tolerance: float) -> Solution:
-    """The best mixture for these queries; a column's weight is shared by its records as in ``spread``."""
+def solve(problem: Problem, queries: NDArray[np.int64], *, like: Array, tolerance: float) -> Solution:
+    """The best mixture on these queries; records of one column share its weight in proportion to ``like``."""
     program = _Program.on(problem, queries)
     for way in _WAYS:
         found = program.try_to_solve(**way)
@@ -51,16 +51,17 @@ def solve(problem: Problem, queries: NDArray[np.int64], *, spread: Array, tolera
     mixture, duals = found
     plays = np.zeros(problem.target.size)
     plays[queries] = duals
-    return Solution(_spread(mixture, program.column_of, spread), plays)
+    return Solution(_shared_out(mixture, program.column_of, like), plays)
 
 
-def _spread(mixture: Array, column_of: NDArray[np.int64], spread: Array) -> Array:
-    held = np.bincount(column_of, spread, mixture.size)
+def _shared_out(mixture: Array, column_of: NDArray[np.int64], like: Array) -> Array:
+    """A weight for each record, from those of the columns."""
+    held = np.bincount(column_of, like, mixture.size)
     even = np.bincount(column_of, minlength=mixture.size)
     # Where a column holds next to nothing, its records share evenly.
     is_held = held > 1e-200
     factors = mixture / np.where(is_held, held, even)
-    return factors[column_of] * np.where(is_held[column_of], spread, 1.0)
+    return factors[column_of] * np.where(is_held[column_of], like, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ worst cell. The public table is worth using if the first error is well below the
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,12 +32,12 @@ from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurato
 from sidelight.measurement import stddev_of
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
-from sidelight.privacy.noise import NoiseSource
-from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
+from sidelight.statistics.settings import check_keywords, of_keywords
+from sidelight.statistics.terms import Terms
 
 Verdict = Literal[
     "as good as a second sample", "worth using", "of little help", "not worth using", "cannot tell"
@@ -51,11 +52,9 @@ def best_mixture_error(
     workload: Any = "3-way",
     method: Literal["exact", "bracketed"] = "exact",
     epsilon: float | None = None,
-    unit: Unit | str | None = None,
-    ledger: Ledger | str | Path | None = None,
-    noise: NoiseSource | None = None,
+    **terms: Any,
 ) -> BestMixture | NoisyMixture:
-    """The largest error on the workload, as a share of n, of the best weighting of the public records.
+    """The largest error, as a frequency, of the best weighting of the public records.
 
     Without ``epsilon`` the result is computed from exact answers, and marked PRIVATE.
     With ``epsilon`` it is released with Laplace noise, is charged, and may be published.
@@ -65,23 +64,20 @@ def best_mixture_error(
         public: the public table to judge, of the same schema.
         schema: columns, bins and labels; not needed for tables of codes.
         workload: marginals: ``3-way``, a list of attribute sets, a Workload.
-        method: ``exact``, by linear programming, or ``bracketed``, by multiplicative weights; both give
-            certified bounds.
-        epsilon: the ε to spend; without it nothing is spent, and nothing may be published.
-        unit: what one person can change; n must be public, so ``replace``.
-        ledger: the ledger that records the spending.
-        noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
+        method: ``exact`` by linear programming, or ``bracketed`` by multiplicative weights; both prove
+            their bounds. A released error is always the exact one.
+        epsilon: what to spend. Without it nothing is spent, and nothing may be published.
+        **terms: with ``epsilon``, the fields of ``Terms``: ``unit``, ``ledger`` and ``noise``. The unit must
+            be ``"replace"``, since n must be public.
     """
     _check.one_of(("exact", "bracketed"), method=method)
+    check_keywords("best_mixture_error", terms, Terms)
     known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     other = _read(public, known)
     asked = Workload.of(workload, other.domain)
     if epsilon is not None:
         refuse_same(private, public)
-        found = screen(
-            private, {"public": other}, schema=known, workload=asked, epsilon=epsilon, unit=unit,
-            ledger=ledger, noise=noise,
-        )  # fmt: skip
+        found = screen(private, {"public": other}, schema=known, workload=asked, epsilon=epsilon, **terms)
         return found[0].mixture
     support = _support(other, asked)
     table = _private(private, known, other.domain)
@@ -109,22 +105,32 @@ def screen(
     epsilon: float,
     schema: Schema | str | Path | None = None,
     workload: Any = "3-way",
-    unit: Unit | str | None = None,
-    ledger: Ledger | str | Path | None = None,
-    noise: NoiseSource | None = None,
     for_epsilon: float = 1.0,
     for_delta: float | None = None,
+    **terms: Any,
 ) -> list[Screened]:
-    """Rank candidate public tables, best first. ``epsilon`` is for all together; each gets an equal part.
+    """Rank candidate public tables, best first.
 
-    ``for_epsilon`` and ``for_delta`` (1/n² by default) are the budget of the release to come: a candidate
-    has to beat the error that this release would have without public data.
+    Args:
+        private: the private table, of any kind that ``release`` takes.
+        publics: the candidates by name, all of one schema.
+        epsilon: what to spend on all candidates together; each gets an equal part of it.
+        schema: columns, bins and labels; not needed for tables of codes.
+        workload: marginals: ``3-way``, a list of attribute sets, a Workload.
+        for_epsilon: ε of the release to come. A candidate has to beat what that release would achieve
+            without public data.
+        for_delta: δ of the release to come; 1/n² if None.
+        **terms: the fields of ``Terms``: ``unit``, ``ledger``, ``noise``.
     """
+    check_keywords("screen", terms, Terms)
+    asked_terms = of_keywords(Terms, terms)
     _check.positive(epsilon=epsilon, for_epsilon=for_epsilon)
     if not publics:
         raise SettingError("there is nothing to screen: give at least one public table.")
     known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
-    book = _ledger(ledger, epsilon, unit, known)
+    promised = Budget(epsilon=epsilon, delta=0.0)
+    declared = None if known is None else known.declared_unit
+    book = asked_terms.book(promised, name="this screening", declared=declared)
     who = book.promise.unit
     check_unit(who)
     refuse_same(private, list(publics.values()))
@@ -135,7 +141,7 @@ def screen(
         if public.domain != domain:
             raise SettingError(f"public table {name!r} has other attributes than the first one.")
     supports = {name: _support(public, asked) for name, public in tables.items()}
-    allotment = Budget(epsilon=epsilon, delta=0.0).pure()
+    allotment = promised.pure()
     each = allotment / len(supports)
     book.require(allotment)
 
@@ -149,14 +155,11 @@ def screen(
 
     if not isinstance(book, MemoryLedger):
         book.for_table(marks_of(table, private, book.key))
-    run = book.begin(allotment, label=f"screening {len(supports)} public tables")
-    try:
-        curator = ScreeningCurator(table, allotment=allotment, unit=who, ledger=book, run=run, noise=noise)
+    label = f"screening {len(supports)} public tables"
+    with asked_terms.run(partial(ScreeningCurator, table), book, allotment, label=label) as curator:
         found = {
             name: curator.best_mixture(support, asked, each, name=name) for name, support in supports.items()
         }
-    finally:
-        book.close(run)
     ranked = sorted(found, key=lambda name: found[name].error)
     return [_judge(name, found[name], without, sampling, later) for name in ranked]
 
@@ -230,18 +233,3 @@ def _private(private: Any, schema: Schema | None, domain: Domain) -> Table:
     if table.records == 0:
         raise DataError("the private table holds no records.")
     return table
-
-
-def _ledger(
-    ledger: Ledger | str | Path | None, epsilon: float, unit: Unit | str | None, schema: Schema | None
-) -> Ledger:
-    """The ledger, or one for this screening alone; its unit must be that of the call and the schema."""
-    declared = None if schema is None else schema.declared_unit
-    if ledger is None:
-        who = agreed_unit(asked=unit, declared=declared)
-        return MemoryLedger(Promise(Budget(epsilon=epsilon, delta=0.0), who, "this screening"))
-    from sidelight.privacy.sql_ledger import open_ledger
-
-    book = open_ledger(ledger)
-    agreed_unit(asked=unit, declared=declared, promise=book.promise)
-    return book
