@@ -14,7 +14,7 @@ from sidelight.errors import SettingError
 
 
 def brief(value: object) -> str:
-    """A value as a message shows it: what people or files give may be of any length."""
+    """A value as a message shows it, cut if it is long."""
     try:
         shown = repr(value)
     except (RecursionError, ValueError):  # a number of thousands of digits
@@ -23,7 +23,7 @@ def brief(value: object) -> str:
 
 
 def listed(names: Iterable[str], most: int = 40) -> str:
-    """Names as a message lists them: the first ones, cut where they are long."""
+    """Names as a message lists them: the first ``most``, each cut if it is long."""
     given = list(names)
     shown = [name if len(name) <= 100 else f"{name[:99]}…" for name in given[:most]]
     return ", ".join(shown) + (f" and {len(given) - most:,} more" if len(given) > most else "")

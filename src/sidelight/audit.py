@@ -88,8 +88,8 @@ def audit_mechanism(
     """Attack a mechanism by the likelihood ratio of what it measured.
 
     The attacker knows both tables and every σ, so this is the best test of the measured part.
-    Audit zCDP at a large δ, such as 0.05, and ε between 1 and 2: the conversion from ρ is loose at
-    what a few thousand runs can see, and there it is least so.
+    Audit zCDP at a large δ, such as 0.05, and ε between 1 and 2. The conversion from ρ to (ε, δ) is least
+    loose there, so a few thousand runs can find a mechanism that draws too little noise.
     """
 
     def one_run(table: Table, seed: int) -> float:
@@ -118,7 +118,7 @@ def _likelihood_ratio(outcome: Outcome, neighbours: tuple[Table, Table]) -> floa
 def _best_cut(
     first: NDArray[np.float64], second: NDArray[np.float64], delta: float, confidence: float
 ) -> tuple[float, bool]:
-    """The threshold and direction whose bound on these runs is largest: far tails prove little."""
+    """The threshold and direction with the largest bound on these runs."""
     best: tuple[float, float, bool] = (-math.inf, 0.0, True)
     pooled = np.concatenate([first, second])
     for cut in np.unique(np.quantile(pooled, np.linspace(0.02, 0.98, 97))):
