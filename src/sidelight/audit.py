@@ -84,7 +84,6 @@ def audit_mechanism(
     public: Table | None = None,
     runs: int = 2000,
     confidence: float = 0.999,
-    statistic: Callable[[Outcome, tuple[Table, Table]], float] | None = None,
 ) -> Audit:
     """Attack a mechanism by the likelihood ratio of what it measured.
 
@@ -92,14 +91,13 @@ def audit_mechanism(
     Audit zCDP at a large δ, such as 0.05, and ε between 1 and 2. The conversion from ρ to (ε, δ) is least
     loose there, so a few thousand runs can find a mechanism that draws too little noise.
     """
-    measure = statistic if statistic is not None else _likelihood_ratio
 
     def one_run(table: Table, seed: int) -> float:
         ledger = MemoryLedger(Promise(budget, unit, "audit"))
         curator = Curator(
             table, allotment=mechanism.allotment(budget), unit=unit, ledger=ledger, noise=SeededNoise(seed)
         )
-        return measure(mechanism.run(curator, workload, public=public), neighbours)
+        return _likelihood_ratio(mechanism.run(curator, workload, public=public), neighbours)
 
     return attack(one_run, neighbours, delta=budget.delta, runs=runs, confidence=confidence)
 
