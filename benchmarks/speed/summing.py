@@ -1,4 +1,4 @@
-"""Two ways to sum and multiply a dense table: by rows and columns (``Fold``), or as in trees (``Projection``).
+"""Two ways to sum and multiply a table: by rows and columns (``Fold``), or as in trees (``Projection``).
 
     python benchmarks/speed/summing.py
 
