@@ -128,7 +128,9 @@ class Journal:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             file.close()
-            raise CheckpointError(f"another process is running from {folder} right now.") from error
+            raise CheckpointError(
+                f"another process is running from {folder} right now. Wait for its end, or name a new folder."
+            ) from error
         journal._file = file
         file.seek(0)
         content = file.read()

@@ -140,7 +140,7 @@ class CategoricalColumn(Column):
             raise self._wrong("labels must all be of one type (text, numbers, or true and false)")
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label, often in Counter(self.labels).items() if often > 1)
-            raise self._wrong(f"labels must be distinct; {brief(twice)} stands twice")
+            raise self._wrong(f"labels must be distinct; {brief(twice)} appears twice")
         if not self.size:
             raise self._wrong("at least one label is needed")
         self._check_other()
@@ -207,7 +207,7 @@ class NumericColumn(Column):
         if (self.edges is None) != (self.low is not None and self.high is not None):
             raise self._wrong("declare either low and high, or edges")
         if self.edges is not None and not (self.low is self.high is self.bins is None):
-            raise self._wrong("edges say it all: leave out low, high and bins")
+            raise self._wrong("edges already say where the bins lie: leave out low, high and bins")
         for number in self.edges if self.edges is not None else (self.low, self.high):
             self._check_number(number)
 

@@ -62,10 +62,10 @@ class Domain:
             raise SchemaError(f"{len(self.attrs)} attributes were named but {len(self.shape)} sizes given.")
         if len(set(self.attrs)) < len(self.attrs):
             twice = sorted(attr for attr, often in Counter(self.attrs).items() if often > 1)
-            raise SchemaError(f"attribute names must be distinct; {', '.join(twice)} stands twice.")
+            raise SchemaError(f"attribute names must be distinct; {', '.join(twice)} appears twice.")
         for attr, size in zip(self.attrs, self.shape, strict=True):
             if not isinstance(size, int) or isinstance(size, bool) or not isinstance(attr, str):
-                raise SchemaError("attributes are names, and their sizes whole numbers.")
+                raise SchemaError("an attribute's name must be text, and its size a whole number.")
             if size < 1:
                 raise SchemaError(f"attribute {attr!r} must have at least one value; got {size}.")
         for combination in self.impossible:

@@ -81,7 +81,7 @@ class Schema:
         named = Counter(column.name for column in self.columns)
         twice = sorted(name for name, often in named.items() if often > 1)
         if twice:
-            raise SchemaError(f"column names must be distinct; {', '.join(map(repr, twice))} stands twice.")
+            raise SchemaError(f"column names must be distinct; {', '.join(map(repr, twice))} appears twice.")
         # Spelled one way, whoever wrote them, so that equal schemas have equal fingerprints.
         object.__setattr__(self, "impossible", as_declared(self.impossible, self.columns))
         if self.impossible:

@@ -184,4 +184,4 @@ def _check_names(names: Sequence[str], present: Sequence[str]) -> None:
             listed = ", ".join(repr(column) for column in present)
             raise DataError(f"there is no column {name!r}; the table has {listed}.")
         if list(present).count(name) > 1:
-            raise DataError(f"column {name!r} stands twice; rename or drop one of them.")
+            raise DataError(f"column {name!r} appears twice; rename or drop one of them.")
