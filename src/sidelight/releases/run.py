@@ -1,4 +1,4 @@
-"""The front door: from a private table to a release in one call."""
+"""``sl.release``: from a private table to a release in one call."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from sidelight.releases.release import Release
 from sidelight.uncertainty.disagreement import Disagreement, disagreements
 
 _LISTED = 2000
-"""At most so many marginals of the workload are named on a release card."""
+"""Most marginals of the workload that a release card lists."""
 
 
 def release(
@@ -50,24 +50,26 @@ def release(
     progress: bool | Progress = True,
     **settings: Any,
 ) -> Release:
-    """Spend privacy budget once; get a release that anyone may see.
+    """Spend privacy budget once, and get a release that anyone may see.
 
     Args:
         private: a path (.csv, .parquet, a glob), a pandas, polars or pyarrow table, a DuckDB
             relation, a Spark DataFrame, or ``postgresql://…#table``.
-        schema: columns, bins and labels, declared beforehand; or the file that holds them.
-        epsilon: what to spend of ε, at ``delta``, or at the ledger's δ where a ledger is given.
-        delta: δ; a probability well below 1/n.
-        public: a public table of the same schema, for the mechanisms that use one.
-        unit: what one person can change, ``replace`` or ``add-or-remove``; unless said, that of
+        schema: columns, bins and labels, declared beforehand; or the path of a schema file.
+        epsilon: the ε that this release spends, counted at ``delta`` or at the ledger's δ.
+        delta: δ, a probability well below 1/n; leave it out with a ledger, which has its own.
+        public: public data, for the mechanisms that use some: a table of the same schema; for ``aperture``
+            also an earlier release, the folder of a prior, or a list of them.
+        unit: what one person can change, ``replace`` or ``add-or-remove``; by default that of
             schema and ledger.
-        mechanism: a name, or a mechanism with its settings.
+        mechanism: a name, or a mechanism with its settings; by default ``aperture`` with public data, and
+            ``mwem`` without.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
-        ledger: a file or database that keeps this table's spending for ever.
-        checkpoint: a folder in which every paid output is journalled; the same call resumes.
-        noise: operating-system noise unless said; ``sl.testing.SeededNoise`` for experiments.
-        progress: bars on standard error, where that is a terminal.
-        settings: the mechanism's own fields, such as ``rounds=30``.
+        ledger: the file or database that records this table's spending for ever; see ``sl.SqlLedger``.
+        checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
+        noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
+        progress: whether to show progress bars on standard error, if that is a terminal.
+        settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
     bars = progress_of(progress)
@@ -91,7 +93,7 @@ def run(
     noise: NoiseSource | None = None,
     progress: Progress,
 ) -> Release:
-    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the books."""
+    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run."""
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
     identity = _identity(plan)
@@ -105,7 +107,7 @@ def run(
         # PRIVACY: n is public under replacement.
         plan.check_total(table.records)
         plan.warn_about(table.records)
-    if not isinstance(ledger, MemoryLedger):  # which no other table will ever see
+    if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
         ledger.for_table(marks_of(table, private, ledger.key))
     label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
 
@@ -125,8 +127,8 @@ def run(
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
         ledger.close(number)
     except BaseException as error:
-        # Without a checkpoint nobody can take this run up again, and a run that paid for nothing has
-        # nothing to take up: what it did not spend goes back.
+        # A run without a checkpoint cannot be resumed, and a run that paid for nothing need not be: what it
+        # did not spend goes back.
         begun = ledger.knows(number)
         paid = begun and any(ledger.events(number))
         if journal is None or not (paid or journal.outputs):
@@ -148,14 +150,14 @@ def run(
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    """What makes a run this run and no other: a checkpoint resumes only where all of it is the same."""
+    """What identifies a run: a checkpoint resumes only if all of it is the same."""
     return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
 def _journal(
     folder: Path, ledger: Ledger, identity: dict[str, Any], tables: Callable[[str], dict[str, Marks]]
 ) -> Journal:
-    """The run's journal; a new run is named there before it begins, so that no crash can lose it."""
+    """The run's journal. A new run is named there before it begins, so that no crash can lose it."""
     journal = Journal.open(folder, run=new_run(), settings=identity, tables=tables)
     if not journal.outputs and ledger.knows(journal.run) and _came_to_nothing(ledger, journal.run):
         journal.restart(new_run(), identity)
@@ -163,12 +165,12 @@ def _journal(
 
 
 def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
-    """Whether a run gave everything back, and died before its journal could forget it."""
+    """Whether a run paid for nothing and was closed, but its process died before the journal was removed."""
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
 def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: NoiseSource) -> Card:
-    """All that a reader needs to know about how the release was made; nothing private."""
+    """The release's card: how the release was made, and nothing private."""
     charged = ledger.run(run_id)
     events = outcome.events
     paid_again = None
