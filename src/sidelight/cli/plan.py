@@ -4,7 +4,16 @@ from typing import Annotated, Any
 
 import typer
 
-from sidelight.cli._shared import Json, SchemaFile, Settings, one_or_all, parse_settings, tell, tell_json
+from sidelight.cli._shared import (
+    Json,
+    QualityShare,
+    SchemaFile,
+    Settings,
+    one_or_all,
+    parse_settings,
+    tell,
+    tell_json,
+)
 
 
 def plan(
@@ -23,6 +32,7 @@ def plan(
         typer.Option(help="A public table of the same schema, or a prior; repeat for several tables."),
     ] = None,
     ledger: Annotated[str | None, typer.Option(help="Whose remaining budget to compare with.")] = None,
+    quality_share: QualityShare = 0.02,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -36,7 +46,8 @@ def plan(
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(
         schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
-        workload=workload, public=one_or_all(public), ledger=book, settings=parse_settings(settings),
+        workload=workload, public=one_or_all(public), ledger=book,
+        quality_share=quality_share, settings=parse_settings(settings),
     )  # fmt: skip
     facts = planned.as_json()
     if book is not None:
@@ -59,6 +70,11 @@ def describe(facts: dict[str, Any]) -> str:
         f"measures   up to {facts['measurements']} times, σ = {facts['noise_stddev']:.4g} on each number",
         f"memory     model {_size(facts['model_bytes'])}, exact counts {_size(facts['counting_bytes'])}",
     ]
+    if facts["quality_stddev"] is not None:
+        lines.append(
+            f"quality    measured with {facts['quality_share']:.2g} of the budget, to ± "
+            f"{facts['quality_stddev']:.3g} records a table"
+        )
     if "affordable" in facts:
         lines.append(f"ledger     {'can pay for it' if facts['affordable'] else 'CANNOT pay for it'}")
     lines += [f"note       {note}" for note in facts["notes"]]

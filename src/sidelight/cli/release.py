@@ -7,6 +7,7 @@ import typer
 
 from sidelight.cli._shared import (
     Json,
+    QualityShare,
     Quiet,
     SchemaFile,
     Settings,
@@ -38,6 +39,7 @@ def release(
         str | None, typer.Option(help="Which; mwem unless said, aperture where public data is given.")
     ] = None,
     workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
+    quality_share: QualityShare = 0.02,
     settings: Settings = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder of the journal; beside the release unless said.")
@@ -64,7 +66,8 @@ def release(
     book = open_ledger(ledger)
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
-        workload=workload, public=one_or_all(public), ledger=book, settings=parse_settings(settings),
+        workload=workload, public=one_or_all(public), ledger=book,
+        quality_share=quality_share, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
         facts = plan.as_json()
@@ -99,6 +102,8 @@ def release(
     if as_json:
         tell_json({"out": str(out), "card": made.card})
     elif not quiet:
+        if made.quality is not None:
+            talk(f"{made.quality.sentence}.")
         talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card['epsilon_spent']:.4g} spent.")
         if "paid_again" in made.card:
             talk(_said_of_repeats(made.card["paid_again"]["events"]))

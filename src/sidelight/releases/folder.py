@@ -34,6 +34,7 @@ from sidelight.releases.plain_folder import (
     write_columns,
     write_model,
 )
+from sidelight.releases.quality import Quality
 from sidelight.releases.release import Release
 
 _RELEASE = PlainFolder(
@@ -50,7 +51,7 @@ _CARD: dict[str, type | tuple[type, ...]] = {
         ("mechanism", "promise", "accounting", "allotted", "spent", "noise", "schema", "created"), str
     ),
     **dict.fromkeys(("epsilon", "delta", "epsilon_spent", "total"), _NUMBER),
-    **dict.fromkeys(("settings", "unit", "workload", "ledger", "versions", "model_error"), dict),
+    **dict.fromkeys(("settings", "unit", "workload", "ledger", "versions", "model_error", "quality"), dict),
     **dict.fromkeys(("events", "notes"), list),
     "public": (dict, type(None)),
     "private": bool,
@@ -74,6 +75,8 @@ def load(folder: Path) -> Release:
         columns = Columns(folder, about["checksums"])
         if about["kind"] not in KINDS and not re.fullmatch(r"[a-z.]{1,20}", about["kind"]):
             raise ForeignError("its kind of frame is none")
+        if "quality" in about["card"]:
+            Quality.from_json(about["card"]["quality"], domain)  # refuses what no run writes
         return Release(
             model=model_from_state(domain, columns.model(about["model"])),
             measurements=tuple(_measurements(about["measurements"], domain, columns)),

@@ -16,6 +16,7 @@ from sidelight.measurement import Measurement
 from sidelight.mechanisms.base import Outcome
 from sidelight.models.model import Array, Model
 from sidelight.privacy.event import Event
+from sidelight.releases.quality import Quality
 from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
 
 
@@ -53,6 +54,12 @@ class Release:
     def total(self) -> float:
         """n, public or noisy."""
         return self.model.total
+
+    @cached_property
+    def quality(self) -> Quality | None:
+        """How far off the release's tables are, as it was measured under ε; None where it was not."""
+        plain = self.card.get("quality")
+        return None if plain is None else Quality.from_json(plain, self.model.domain)
 
     def count(self, attrs: Iterable[str] | str) -> Array:
         """Released counts over these attributes, axes in the order asked, scaled to the total."""

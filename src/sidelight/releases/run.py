@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -26,6 +27,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
 from sidelight.releases.plan import Plan
 from sidelight.releases.prior_folder import marks_of_public
+from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
 from sidelight.uncertainty.disagreement import disagreements
 
@@ -47,6 +49,7 @@ def release(
     checkpoint: str | Path | None = None,
     noise: NoiseSource | None = None,
     progress: bool | Progress = True,
+    quality_share: float = SHARE,
     **settings: Any,
 ) -> Release:
     """Spend privacy budget once; get a release that anyone may see.
@@ -66,6 +69,8 @@ def release(
         checkpoint: a folder in which every paid output is journalled; the same call resumes.
         noise: operating-system noise unless said; ``sl.testing.SeededNoise`` for experiments.
         progress: bars on standard error, where that is a terminal.
+        quality_share: share of the budget that measures how far off the release is, once its model stands:
+            ``release.quality``. 0 measures nothing.
         settings: the mechanism's own fields, such as ``rounds=30``.
     """
     refuse_same(private, public)
@@ -74,7 +79,8 @@ def release(
     with bars.phase("plan"):
         plan = Plan.of(
             schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
-            workload=workload, public=public, ledger=book, settings=settings,
+            workload=workload, public=public, ledger=book,
+            quality_share=quality_share, settings=settings,
         )  # fmt: skip
     if book is None:
         book = MemoryLedger(Promise(plan.budget, plan.unit, "this release"))
@@ -118,10 +124,16 @@ def run(
             ledger.begin(plan.allotment, label=label, run=number)
         with progress.phase(plan.mechanism.name):
             curator = Curator(
-                table, allotment=plan.allotment, unit=plan.unit, ledger=ledger, run=number,
-                noise=source, journal=journal, progress=progress,
+                table, allotment=plan.allotment, set_aside=plan.set_aside, unit=plan.unit,
+                ledger=ledger, run=number, noise=source, journal=journal, progress=progress,
             )  # fmt: skip
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
+        quality = None
+        if plan.mean_errors is not None:
+            with progress.phase("measure quality"):
+                measured = curator.mean_errors(plan.mean_errors, outcome.model)
+                quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
+        outcome = replace(outcome, events=curator.events)
         ledger.close(number)
     except BaseException as error:
         # Without a checkpoint nobody can take this run up again, and a run that paid for nothing has
@@ -143,6 +155,8 @@ def run(
         if journal is not None:
             journal.close()
     card = outcome.told | _card(plan, outcome, ledger, number, source)
+    if quality is not None:
+        card["quality"] = quality.as_json()
     return Release.of(outcome, schema=plan.schema, card=card, kind=table.kind)
 
 

@@ -17,6 +17,7 @@ from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
+from sidelight.releases.quality import SHARE
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
 
@@ -43,6 +44,7 @@ class Synthesizer:
         checkpoint: a folder in which every paid output is journalled; the same fit resumes.
         noise: operating-system noise unless said; ``sl.testing.SeededNoise`` for experiments.
         progress: bars on standard error, where that is a terminal.
+        quality_share: share of the budget that measures how far off the release is (``release_.quality``).
 
     >>> import numpy as np, sidelight as sl
     >>> schema = sl.Schema.from_domain({"age": 4, "sex": 2})
@@ -70,6 +72,7 @@ class Synthesizer:
         checkpoint: str | Path | None = None,
         noise: NoiseSource | None = None,
         progress: bool | Progress = True,
+        quality_share: float = SHARE,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -81,6 +84,7 @@ class Synthesizer:
         self.checkpoint = checkpoint
         self.noise = noise
         self.progress = progress
+        self.quality_share = quality_share
 
     def fit(self, private: Any, y: None = None, *, public: Any = None) -> Self:
         """Spend ε on the private table; ``release_`` is what came of it.
@@ -122,6 +126,7 @@ class Synthesizer:
             checkpoint=self.checkpoint,
             noise=self.noise,
             progress=self.progress,
+            quality_share=self.quality_share,
         )
         return self
 
