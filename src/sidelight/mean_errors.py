@@ -226,13 +226,9 @@ def _steps(lower: int, attributes: int, currency: type[Cost]) -> list[int]:
     """c_j of every set: the whole numbers nearest to the parts of the cost that they are to get.
 
     >>> _steps(2, 15, Rho)[:4], _steps(0, 0, Epsilon)
-    ([64, 18, 18, 12], [64])
+    ([64, 23, 23, 11], [64])
     """
-    parts = [
-        _HEADLINE,
-        *([_LOWER / lower] * lower if lower else []),
-        *([_ATTRIBUTES / attributes] * attributes),
-    ]
+    parts = [_HEADLINE] + [_LOWER / max(lower, 1)] * lower + [_ATTRIBUTES / max(attributes, 1)] * attributes
     # Of a cost in ρ a mean takes c²/Σc², of one in ε c/Σc.
     power = 1.0 if issubclass(currency, Epsilon) else 0.5
     return [max(1, round(_FINEST * (part / _HEADLINE) ** power)) for part in parts]
