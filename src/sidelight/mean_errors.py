@@ -56,8 +56,11 @@ MOST_CELLS = 2**26
 """Of all marginals of one degree together; a fourth of it for one marginal."""
 _HEADLINE, _LOWER, _ATTRIBUTES = 0.6, 0.15, 0.25
 """Parts of the cost: the highest degree, all lower ones together, all attributes together."""
-_FINEST = 64
-"""c of the highest degree: it is counted in 64ths of a record."""
+MEAN_ERRORS = "mean errors of the model over "
+"""How every event of this kind begins."""
+_FINEST: dict[type[Cost], int] = {Rho: 16, Epsilon: 256}
+"""c of the highest degree: it is counted in 16ths of a record, or in finer parts where parts of a cost differ
+more. Finer still would take noise beyond what can be drawn at budgets that the mechanisms can live with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +145,7 @@ class MeanErrors:
 
     def event(self, cost: Cost, unit: Unit) -> Gaussian | Laplace:
         """The one spending that pays for all means: Gaussian noise for zCDP, Laplace for pure ε."""
-        what = f"mean errors of the model over {len(self.marginals)} marginals, {len(self.sets)} means"
+        what = f"{MEAN_ERRORS}{len(self.marginals)} marginals, {len(self.sets)} means"
         if isinstance(cost, Rho):
             return Gaussian.at(cost, what=what, l2_squared=self.l2_squared(unit))
         return Laplace.at(cost, what=what, l1=self.l1(unit))
@@ -169,9 +172,9 @@ class MeanErrors:
         )
 
     def measured(self, noisy: NDArray[np.int64], stddev: float) -> Measured:
-        """Noisy k as means in records."""
+        """Noisy k as means in records; half a step makes up for ⌊·⌋."""
         return Measured(
-            tuple(float(k) / part.steps for k, part in zip(noisy.tolist(), self.sets, strict=True)),
+            tuple((k + 0.5) / part.steps for k, part in zip(noisy.tolist(), self.sets, strict=True)),
             tuple(stddev / part.steps for part in self.sets),
         )
 
@@ -226,9 +229,9 @@ def _steps(lower: int, attributes: int, currency: type[Cost]) -> list[int]:
     """c_j of every set: the whole numbers nearest to the parts of the cost that they are to get.
 
     >>> _steps(2, 15, Rho)[:4], _steps(0, 0, Epsilon)
-    ([64, 23, 23, 11], [64])
+    ([16, 6, 6, 3], [256])
     """
     parts = [_HEADLINE] + [_LOWER / max(lower, 1)] * lower + [_ATTRIBUTES / max(attributes, 1)] * attributes
     # Of a cost in ρ a mean takes c²/Σc², of one in ε c/Σc.
     power = 1.0 if issubclass(currency, Epsilon) else 0.5
-    return [max(1, round(_FINEST * (part / _HEADLINE) ** power)) for part in parts]
+    return [max(1, round(_FINEST[currency] * (part / _HEADLINE) ** power)) for part in parts]

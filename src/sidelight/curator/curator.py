@@ -172,7 +172,8 @@ class Curator(Door):
             )
 
         noisy = self._pay_then(event, look, lambda exact: self._noisy(exact, event))
-        self._tell("measured how far off the model is")
+        self._progress.step("measured how far off the model is", share=1.0)
+        self._counts.clear()  # nothing is left to pay for another look at them
         return asked.measured(noisy, event.stddev)
 
     def _tell(self, what: str) -> None:

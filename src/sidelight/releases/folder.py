@@ -75,10 +75,11 @@ def load(folder: Path) -> Release:
         columns = Columns(folder, about["checksums"])
         if about["kind"] not in KINDS and not re.fullmatch(r"[a-z.]{1,20}", about["kind"]):
             raise ForeignError("its kind of frame is none")
+        model = model_from_state(domain, columns.model(about["model"]))
         if "quality" in about["card"]:
             Quality.from_json(about["card"]["quality"], domain)  # refuses what no run writes
         return Release(
-            model=model_from_state(domain, columns.model(about["model"])),
+            model=model,
             measurements=tuple(_measurements(about["measurements"], domain, columns)),
             events=tuple(Event.from_json(plain) for plain in about["events"]),
             schema=schema,

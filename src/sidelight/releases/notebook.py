@@ -13,12 +13,12 @@ def release_html(release: "Release") -> str:
     card, attrs = release.card, release.model.domain.attrs
     facts = [("records", f"{release.total:,.0f}"), (f"{len(attrs)} attributes", listed(attrs))]
     share = None
-    if release.quality is not None:
-        facts = [("how good", release.quality.sentence), *facts]
     if "epsilon" in card:
         spent = f"ε = {card['epsilon_spent']:.4g} of {card['epsilon']:g}, at δ = {card['delta']:g}"
         facts = [("mechanism", str(card.get("mechanism", ""))), ("privacy spent", spent), *facts]
         share = card["epsilon_spent"] / card["epsilon"]
+    if release.quality is not None:
+        facts = [("how good", release.quality.sentence), *facts]
     public = card.get("public")
     if public is not None:
         records = public.get("records")

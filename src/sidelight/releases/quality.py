@@ -116,7 +116,7 @@ class Quality:
             return said
         worst = self.attributes[self.worst]
         if self.worst_stands_out:
-            return f"{said}; worst attribute: {self.worst}, {worst}"
+            return f"{said}; worst attribute: {_check.listed([self.worst])}, {worst}"
         return f"{said}; no attribute stands out (each is known to ± {_percent(worst.standard_error)})"
 
     @property

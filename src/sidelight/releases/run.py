@@ -130,7 +130,7 @@ def run(
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
         quality = None
         if plan.mean_errors is not None:
-            with progress.phase("measure quality"):
+            with progress.phase("quality"):
                 measured = curator.mean_errors(plan.mean_errors, outcome.model)
                 quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
         outcome = replace(outcome, events=curator.events)

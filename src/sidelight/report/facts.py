@@ -14,6 +14,7 @@ import numpy as np
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import ReleaseError, SidelightError
+from sidelight.mean_errors import MEAN_ERRORS
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.event import Event, Exponential, Gaussian, Laplace, Parallel, PermuteAndFlip
@@ -23,7 +24,8 @@ from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
 from sidelight.report.words import joined, shortened
 
-Step = Literal["total", "select", "measure"]
+Step = Literal["total", "select", "measure", "quality"]
+STEPS: tuple[Step, ...] = ("total", "select", "measure", "quality")
 
 _LISTED, _TRIED, _TRIED_CELLS = 150, 30, 50_000
 """How many measured marginals have their expected error listed, how many others, and of what size at most."""
@@ -178,6 +180,8 @@ def step_of(event: Event) -> Step:
     """Which step of the loop an event paid for."""
     if isinstance(event, Exponential | PermuteAndFlip):
         return "select"
+    if event.what.startswith(MEAN_ERRORS):
+        return "quality"
     return "total" if event.what == Marginal(()).describe() else "measure"
 
 
