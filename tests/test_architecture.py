@@ -500,7 +500,7 @@ def test_every_file_of_ours_that_a_docstring_or_a_page_names_exists():
     repository = SOURCE.parents[1]
     ours = [
         path.as_posix()
-        for room in ("src", "tests", "benchmarks")
+        for room in ("src", "tests", "benchmarks", "docs")
         for path in (repository / room).rglob("*.py")
     ]
     texts = [*SOURCE.rglob("*.py"), *(repository / "docs").rglob("*.md"), repository / "CONTRIBUTING.md"]

@@ -41,12 +41,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.privacy.budget import Cost, Epsilon, Rho
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Countable
-from sidelight.select.score import STEP_BITS, ManyCountable, l1_error
+from sidelight.select.score import STEP_BITS, l1_error
 
 HIGHEST_DEGREE = 3
 """Marginals of more attributes are judged by those of three that they hold."""
@@ -150,9 +150,9 @@ class MeanErrors:
             return Gaussian.at(cost, what=what, l2_squared=self.l2_squared(unit))
         return Laplace.at(cost, what=what, l1=self.l1(unit))
 
-    def each(self, model: Countable) -> Iterator[tuple[int, Callable[[NDArray[Any]], float]]]:
+    def each(self, model: CountSource) -> Iterator[tuple[int, Callable[[NDArray[Any]], float]]]:
         """The place of every marginal, once each, and the function from its exact counts to its error."""
-        if isinstance(model, ManyCountable):
+        if isinstance(model, ManyCountSource):
             answers = iter(model.count_each(self.marginals))
         else:
             answers = ((place, model.count(attrs)) for place, attrs in enumerate(self.marginals))

@@ -8,13 +8,14 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.privacy import event
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.noise import NoiseSource, discrete_gaussian, discrete_laplace
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Countable, Marginal, Query
+from sidelight.queries.query import Marginal, Query
 from sidelight.queries.query import answer as answer_of
 
 Array = NDArray[np.float64]
@@ -31,7 +32,7 @@ class Measurement:
     predicted: Array | None = field(default=None, repr=False)
     """What a model said that had not seen this answer; None where none was asked."""
 
-    def against(self, model: Countable) -> Self:
+    def against(self, model: CountSource) -> Self:
         """The same with what a model predicts: the error of models is learned from how far they were off.
 
         >>> from sidelight.models.histogram import Histogram

@@ -67,13 +67,13 @@ def test_quality_is_charged_last_and_all_that_is_spent_keeps_the_promise(name, s
     release = made(name, settings, unit=unit)
 
     *others, last = release.events
-    allotted = Fraction(release.card["allotted"])
+    allotted = release.card.allotted
     assert isinstance(last, Laplace if settings.get("accounting") == "pure" else Gaussian)
     assert "mean errors" in last.what
     assert last.cost.value == allotted * Fraction(0.02)
     assert sum(event.cost.value for event in others) <= allotted * (1 - Fraction(0.02))
-    assert sum(event.cost.value for event in release.events) == Fraction(release.card["spent"]) <= allotted
-    assert release.card["epsilon_spent"] <= 1.0
+    assert sum(event.cost.value for event in release.events) == release.card.spent <= allotted
+    assert release.card.epsilon_spent <= 1.0
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
@@ -83,8 +83,8 @@ def test_what_is_measured_is_how_far_off_the_release_is(name, settings, unit):
 
     quality = release.quality
     pairs = [(x, y) for x in "abcd" for y in "abcd" if x < y]
-    truth = {2: np.mean([error_of(release, pair) for pair in pairs]),
-             1: np.mean([error_of(release, (attr,)) for attr in "abcd"])}  # fmt: skip
+    truth = {"2-way": np.mean([error_of(release, pair) for pair in pairs]),
+             "1-way": np.mean([error_of(release, (attr,)) for attr in "abcd"])}  # fmt: skip
     assert quality.headline.standard_error < 0.02
     for degree, mean in quality.degrees.items():
         assert abs(mean.error - truth[degree]) < 6 * mean.standard_error + 0.001
@@ -106,7 +106,7 @@ def test_a_share_of_nothing_measures_nothing_and_leaves_all_to_the_mechanism(nam
     release = made(name, settings, quality_share=0)
 
     assert release.quality is None
-    assert "quality" not in release.card
+    assert release.card.quality is None
     assert not any("mean errors" in event.what for event in release.events)
 
 

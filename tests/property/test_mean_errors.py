@@ -74,7 +74,7 @@ def test_no_neighbour_moves_all_means_further_than_their_joint_sensitivity(
     seed, workload, unit, currency, spread
 ):
     rng = np.random.default_rng(seed)
-    asked = MeanErrors.of(workload.supports, DOMAIN, currency)
+    asked = MeanErrors.of(workload.attribute_sets, DOMAIN, currency)
     codes = rng.integers(0, DOMAIN.shape, (rng.integers(unit.records, 40), len(DOMAIN)))
     model = Model(rng.random(DOMAIN.shape) * spread)
     records = rng.choice(len(codes), unit.records, replace=False)
@@ -87,10 +87,10 @@ def test_no_neighbour_moves_all_means_further_than_their_joint_sensitivity(
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: str(w.supports[0]))
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: str(w.attribute_sets[0]))
 def test_the_joint_sensitivity_is_attained(workload, unit):
     """Everybody is alike, the model is right, and one person leaves: every mean moves by all that it can."""
-    asked = MeanErrors.of(workload.supports, DOMAIN, Rho)
+    asked = MeanErrors.of(workload.attribute_sets, DOMAIN, Rho)
     codes = np.zeros((9, len(DOMAIN)), dtype=int)
     weights = np.zeros(DOMAIN.shape)
     weights[0, 0, 0, 0] = 9
@@ -104,7 +104,7 @@ def test_the_joint_sensitivity_is_attained(workload, unit):
 
 def test_no_change_of_one_record_in_a_small_table_goes_beyond_the_bound():
     """All neighbours of one table, with models that pull in every direction."""
-    asked = MeanErrors.of(WORKLOADS[2].supports, DOMAIN, Rho)
+    asked = MeanErrors.of(WORKLOADS[2].attribute_sets, DOMAIN, Rho)
     rng = np.random.default_rng(3)
     codes = rng.integers(0, DOMAIN.shape, (6, len(DOMAIN)))
     unit = Unit("replace")
@@ -128,7 +128,7 @@ def test_no_change_of_one_record_in_a_small_table_goes_beyond_the_bound():
 @given(st.integers(0, 2**32), st.sampled_from(WORKLOADS))
 def test_a_mean_is_the_mean_of_the_errors_to_a_step(seed, workload):
     rng = np.random.default_rng(seed)
-    asked = MeanErrors.of(workload.supports, DOMAIN, Rho)
+    asked = MeanErrors.of(workload.attribute_sets, DOMAIN, Rho)
     codes = rng.integers(0, DOMAIN.shape, (50, len(DOMAIN)))
     model, table = Model(rng.random(DOMAIN.shape) * 4), Table.of_codes(DOMAIN, codes)
 

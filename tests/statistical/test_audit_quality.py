@@ -45,7 +45,7 @@ def model():
     ("budget", "supports"),
     [
         # All means together; and one alone, since a vector of Laplace noise seldom shows all that it may.
-        (Budget(epsilon=1.5, delta=0.05), Workload.marginals(DOMAIN, degree=2).supports),
+        (Budget(epsilon=1.5, delta=0.05), Workload.marginals(DOMAIN, degree=2).attribute_sets),
         (Budget(epsilon=1.0, delta=0.0), [("a",)]),
     ],
     ids=["zcdp", "pure"],

@@ -22,7 +22,7 @@ UNIT = Unit("replace")
 def test_every_degree_up_to_three_is_measured_and_every_attribute():
     domain = Domain.of(dict.fromkeys("abcde", 2))
 
-    asked = MeanErrors.of(Workload.marginals(domain, degree=4).supports, domain, Rho)
+    asked = MeanErrors.of(Workload.marginals(domain, degree=4).attribute_sets, domain, Rho)
 
     assert [(part.name, len(part.places), part.of) for part in asked.sets] == [
         ("3", 10, 10), ("2", 10, 10), ("1", 5, 5), *((attr, 6, 6) for attr in "abcde"),
@@ -51,7 +51,7 @@ def test_a_workload_of_the_total_alone_has_nothing_to_judge():
 @pytest.mark.parametrize("currency", [Rho, Epsilon])
 def test_the_headline_gets_most_of_the_cost(currency):
     domain = Domain.of({f"x{i}": 3 for i in range(15)})
-    asked = MeanErrors.of(Workload.marginals(domain, degree=3).supports, domain, currency)
+    asked = MeanErrors.of(Workload.marginals(domain, degree=3).attribute_sets, domain, currency)
 
     event = asked.event(currency(Fraction(1, 100)), UNIT)
 

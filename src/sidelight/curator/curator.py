@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sidelight.curator.door import Door
 from sidelight.data.compact import Compact, count_compactly
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import smallest_dtype
 from sidelight.data.table import Table
@@ -21,7 +22,7 @@ from sidelight.mean_errors import MeanErrors, Measured
 from sidelight.measurement import Measurement, NoiseKind, gaussian, laplace, measuring
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost
-from sidelight.queries.query import Countable, Marginal, Query, whole
+from sidelight.queries.query import Marginal, Query, whole
 from sidelight.select.exponential import exponential
 from sidelight.select.judgement import Judgement
 from sidelight.select.permute_and_flip import permute_and_flip
@@ -154,7 +155,7 @@ class Curator(Door):
         step = float(query.resolution)
         return Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
 
-    def mean_errors(self, asked: MeanErrors, model: Countable) -> Measured:
+    def mean_errors(self, asked: MeanErrors, model: CountSource) -> Measured:
         """How far the model is from the table, as mean errors over sets of marginals: the end of a run.
 
         Pays with all that was set aside. The model must be final: it is compared with the table, and

@@ -23,7 +23,7 @@ from sidelight.data.engines.duckdb import VIEW, DuckDBSource, connect, literal, 
 from sidelight.data.engines.own_folder import PlainNames
 from sidelight.data.engines.postgres import PostgresSource
 from sidelight.data.engines.spark import SparkSource
-from sidelight.data.engines.sql import SqlSource
+from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 from sidelight.sources import is_postgres, source_name

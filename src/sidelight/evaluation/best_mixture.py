@@ -63,14 +63,14 @@ class BestMixture:
 def bracketed(
     support: Support,
     marginals: Sequence[Attrs],
-    shares: Sequence[Array],
+    frequencies: Sequence[Array],
     *,
     step: float = 1.0,
     patience: int = 100,
     tolerance: float = 0.0,
 ) -> BestMixture:
     """Multiplicative weights on the worst query until ``patience`` updates have hardly helped (spec 5.3)."""
-    problem = Problem(support, marginals, shares)
+    problem = Problem(support, marginals, frequencies)
     fit, played = problem.fit, list[tuple[int, float]]()
     high, mark, since, steps = np.inf, np.inf, 0, 0
     while since < patience:
@@ -102,12 +102,12 @@ def _sums(played: list[tuple[int, float]], queries: int) -> Array:
 
 
 def exact(
-    support: Support, marginals: Sequence[Attrs], shares: Sequence[Array], *, tolerance: float | Fraction
+    support: Support, marginals: Sequence[Attrs], frequencies: Sequence[Array], *, tolerance: float | Fraction
 ) -> BestMixture:
     """Linear programs and projections until the bounds differ by at most ``tolerance``, for every table."""
     if tolerance < _FINEST:
         raise SettingError(f"tolerance must be at least 2⁻²⁸; got {float(tolerance):g}.")
-    problem, width = Problem(support, marginals, shares), float(tolerance)
+    problem, width = Problem(support, marginals, frequencies), float(tolerance)
     weights, slowest = problem.fit.start.weights.copy(), 0.8
     low, (high, misses) = problem.unreachable, problem.upper(weights)
     queries, batch = np.empty(0, dtype=np.int64), _QUERIES_AT_ONCE
@@ -182,7 +182,7 @@ def _project(
 
 def marginals_of(workload: Workload) -> tuple[Attrs, ...]:
     """The workload's marginals; another workload has no best mixture here, and is refused."""
-    marginals = tuple(attrs for attrs in workload.supports if attrs)
+    marginals = tuple(attrs for attrs in workload.attribute_sets if attrs)
     if not workload.only_marginals or not marginals:
         raise WorkloadError(
             "the best-mixture error is computed for whole marginals of one attribute or more; this workload "
@@ -191,8 +191,8 @@ def marginals_of(workload: Workload) -> tuple[Attrs, ...]:
     return marginals
 
 
-def shares_of(table: Table, workload: Workload) -> tuple[tuple[Attrs, ...], list[Array]]:
-    """The workload's marginals and a table's exact shares in each cell. PRIVATE for a private table."""
+def frequencies_of(table: Table, workload: Workload) -> tuple[tuple[Attrs, ...], list[Array]]:
+    """The workload's marginals and a table's exact frequencies in each cell. PRIVATE for a private table."""
     marginals = marginals_of(workload)
     counts = table.count_many(list(marginals))
     return marginals, [np.asarray(count, dtype=np.float64) / table.records for count in counts]

@@ -39,7 +39,6 @@ MEAN_SQUARED_ERROR = Metric("mean squared error", "low", 0, 1, "mean over all nu
 SQUARED_ERROR_PER_QUERY = Metric(
     "squared error per query", "low", 0, math.inf, "mean over all numbers of (q(D) − q(A))², in counts"
 )
-RELATIVE_ENTROPY = Metric("relative entropy", "low", 0, math.inf, "Σ_x D(x) log(D(x)/A(x)) / n")
 CUBOID_MEAN = Metric(
     "mean cuboid error",
     "low",

@@ -10,9 +10,9 @@ max |q(D) − q(μ)| ≥ Σ λ_q (q(D) − q(μ)), and Σ λ_q q(μ) is at most 
 
 **Rounding.** μ and λ are first made whole numbers that sum to about 2⁵². Sums of whole numbers below 2⁵³ are
 exact in doubles, so q(μ), Σ|λ| and what λ gains from each record are the exact ones of a μ and a λ that
-exist. What is rounded are the shares q(D) (2⁻⁵³ each), one division and one difference in an upper bound; and
-in a lower bound two products, one sum (``fsum``, rounded once), one division and one difference, all of
-numbers of at most 1: less than 8 · 2⁻⁵³ in all. Both bounds give way by 2⁻⁵⁰, and so hold exactly.
+exist. What is rounded are the frequencies q(D) (2⁻⁵³ each), one division and one difference in an upper
+bound; and in a lower bound two products, one sum (``fsum``, rounded once), one division and one difference,
+all of numbers of at most 1: less than 8 · 2⁻⁵³ in all. Both bounds give way by 2⁻⁵⁰, and so hold exactly.
 """
 
 import math
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.queries.query import Cell
 
 Array = NDArray[np.float64]
@@ -52,15 +53,15 @@ def check_size(domain: Domain, marginals: Sequence[Attrs], records: int) -> None
 
 
 class Problem:
-    """A support, and the exact shares that a mixture of its records should reproduce."""
+    """A support, and the exact frequencies that a mixture of its records should reproduce."""
 
-    def __init__(self, support: Support, marginals: Sequence[Attrs], shares: Sequence[Array]) -> None:
+    def __init__(self, support: Support, marginals: Sequence[Attrs], frequencies: Sequence[Array]) -> None:
         self.fit = SupportWeights(support.with_total(1.0), marginals)
         self.domain = support.domain
         self.places = self.fit.places
         self.target = np.empty(self.fit.answers.size)
-        for attrs, share in zip(marginals, shares, strict=True):
-            self.target[self.places[attrs]] = share.reshape(-1)
+        for attrs, frequency in zip(marginals, frequencies, strict=True):
+            self.target[self.places[attrs]] = frequency.reshape(-1)
         self._attrs = sorted(self.places, key=lambda attrs: self.places[attrs].start)
         self._starts = np.array([self.places[attrs].start for attrs in self._attrs])
         self._cells_kept: dict[Attrs, NDArray[np.int32]] = {}
@@ -107,7 +108,7 @@ class Problem:
         """What these weights of the records prove, and by how much they miss each query."""
         whole, total = _made_whole(weights)
         if total == 0:
-            return 1.0, np.zeros(self.target.size)  # no share errs by more than 1
+            return 1.0, np.zeros(self.target.size)  # no frequency errs by more than 1
         misses = self.target - self.fit.recount(whole) / total
         return min(1.0, float(np.abs(misses).max()) + _ROUNDING), misses
 

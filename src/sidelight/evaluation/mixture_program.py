@@ -149,8 +149,10 @@ class _Program:
     def solve_exactly(self, tolerance: float) -> tuple[Array, Array]:
         """The same as a game in whole numbers: a mixture of columns pays ±(q(D) − φ_q(x)) for q and ±."""
         bits = max(0, math.ceil(-math.log2(tolerance))) + 4
-        shares = np.array([round(share * 2**bits) for share in self.target.tolist()], dtype=object)
-        misses = shares[:, None] - self.counted.toarray().astype(np.int64).astype(object) * 2**bits
+        frequencies = np.array(
+            [round(frequency * 2**bits) for frequency in self.target.tolist()], dtype=object
+        )
+        misses = frequencies[:, None] - self.counted.toarray().astype(np.int64).astype(object) * 2**bits
         mixture, plays = solve_game(np.concatenate([misses, -misses]))
         # Whole numbers of any length; their quotients are doubles, rounded once.
         of_columns, of_rows, queries = max(mixture), max(plays), self.target.size

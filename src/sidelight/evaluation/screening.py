@@ -22,18 +22,20 @@ from sidelight.evaluation.best_mixture import (
     BestMixture,
     bracketed,
     exact,
+    frequencies_of,
     marginals_of,
-    shares_of,
     tolerance_for,
 )
 from sidelight.evaluation.mixture_bounds import check_size
 from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurator, check_unit, spending
+from sidelight.measurement import stddev_of
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 
 Verdict = Literal[
@@ -82,10 +84,10 @@ def best_mixture_error(
         return found[0].mixture
     support = _support(other, asked)
     table = _private(private, known, other.domain)
-    marginals, shares = shares_of(table, asked)
+    marginals, frequencies = frequencies_of(table, asked)
     if method == "bracketed":
-        return bracketed(support, marginals, shares)
-    return exact(support, marginals, shares, tolerance=tolerance_for(table.records))
+        return bracketed(support, marginals, frequencies)
+    return exact(support, marginals, frequencies, tolerance=tolerance_for(table.records))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,30 +165,30 @@ def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit,
 
     σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.supports)
-    variance = len(workload.supports) * unit.l2_squared / (2 * float(budget.rho()))
-    return min(1.0, math.sqrt(variance * 2 * math.log(max(cells, 2))) / n)
+    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
+    sigma = stddev_of(Marginal(()), budget.rho() / len(workload.attribute_sets), unit)
+    return min(1.0, sigma * math.sqrt(2 * math.log(max(cells, 2))) / n)
 
 
 def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
     """How far two samples of n records of one population may differ at worst: √(log(2 cells)/n).
 
-    Hoeffding's bound for the difference of two shares, over all cells.
+    Hoeffding's bound for the difference of two frequencies, over all cells.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.supports)
+    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
     return min(1.0, math.sqrt(math.log(2 * max(cells, 1)) / n))
 
 
 def _judge(name: str, found: NoisyMixture, without: float, sampling: float, later: Budget) -> Screened:
     low = max(0.0, found.error - 2 * found.stddev)
     high = min(1.0, max(found.error, 0.0) + 2 * found.stddev)
-    numbers = f"its best mixture errs by {low:.2g} to {high:.2g} of all records"
-    beside = f"without public data, ε = {later.epsilon:g} would err by about {without:.2g}"
+    numbers = f"reweighted, its worst count is off by {100 * low:.2g}% to {100 * high:.2g}% of all records"
+    beside = f"without public data, ε = {later.epsilon:g} would err by about {100 * without:.2g}%"
     verdict: Verdict
     if high <= min(sampling, without / 2):
         verdict, why = (
             "as good as a second sample",
-            f"{numbers}, within sampling error ({sampling:.2g}); {beside}",
+            f"{numbers}, as that of a second sample of your people may be ({100 * sampling:.2g}%); {beside}",
         )
     elif high <= without / 2:
         verdict, why = "worth using", f"{numbers}; {beside}"
@@ -195,7 +197,8 @@ def _judge(name: str, found: NoisyMixture, without: float, sampling: float, late
     elif found.stddev > without / 8:
         verdict, why = (
             "cannot tell",
-            f"{numbers}, since the noise at this ε blurs it; {beside}. Screen fewer tables, or spend more",
+            f"{numbers}, a range too wide to judge by, because of the noise at this ε; {beside}. "
+            "Screen fewer tables, or spend more",
         )
     else:
         verdict, why = "of little help", f"{numbers}; {beside}, which is about as good"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sidelight.curator.door import Door
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.evaluation.best_mixture import exact, shares_of, tolerance_for
+from sidelight.evaluation.best_mixture import exact, frequencies_of, tolerance_for
 from sidelight.measurement import laplace
 from sidelight.models.support import Support
 from sidelight.privacy import event as events
@@ -45,7 +45,7 @@ def check_unit(unit: Unit) -> None:
     """Refuse a unit under which n is private."""
     if not unit.total_is_public:
         raise SettingError(
-            "the best-mixture error compares shares, and under add-or-remove n is private; "
+            "the best-mixture error compares frequencies, and under add-or-remove n is private; "
             "screen under unit='replace'."
         )
 
@@ -80,8 +80,8 @@ class ScreeningCurator(Door):
         event, step = spending(cost, name=name, unit=self.unit, n=n), _step(n)
 
         def look() -> NDArray[np.int64]:
-            marginals, shares = shares_of(self._table, workload)
-            found = exact(public, marginals, shares, tolerance=tolerance_for(n))
+            marginals, frequencies = frequencies_of(self._table, workload)
+            found = exact(public, marginals, frequencies, tolerance=tolerance_for(n))
             # PRIVACY: a fraction, so that nothing but this rounding moves it.
             return np.array([round(Fraction(found.high) / step)], dtype=np.int64)
 

@@ -32,7 +32,7 @@ class Pulled:
 
     answer: Array
     pull: Array
-    """S_ci/σ_c²."""
+    """s_ci/σ_c², as above."""
 
 
 def following(
@@ -48,12 +48,12 @@ def following(
     walk = Walk(tree, [*kept.items(), *forbidding(masks(domain))], list(answers))
     moved = dict.fromkeys(answers, 0.0)
 
-    def step(attrs: Attrs, share: Array) -> Array:
+    def step(attrs: Attrs, p: Array) -> Array:
         before, one, shape = tilts[attrs], answers[attrs], shapes[attrs]
         answer, pull = one.answer.reshape(shape), one.pull.reshape(shape)
-        tilts[attrs] = potential(share, before, answer=answer, pull=pull, total=total)
+        tilts[attrs] = potential(p, before, answer=answer, pull=pull, total=total)
         change = tilts[attrs] - before
-        moved[attrs] = float(share.reshape(-1) @ np.abs(np.expm1(change)).reshape(-1))
+        moved[attrs] = float(p.reshape(-1) @ np.abs(np.expm1(change)).reshape(-1))
         return change
 
     for _ in range(_SWEEPS):

@@ -25,6 +25,7 @@ from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
+from sidelight.mechanisms.paper import Paper
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -39,6 +40,15 @@ class AIM(Mechanism):
 
     name = "aim"
     public_data = "unused"
+    papers = (
+        Paper(
+            authors=("McKenna", "Mullins", "Sheldon", "Miklau"),
+            title="AIM: an adaptive and iterative mechanism for differentially private synthetic data",
+            year=2022,
+            venue="VLDB",
+            arxiv="2201.12677",
+        ),
+    )
 
     rounds_per_attribute: int = 16
     """T = 16 d, the number of rounds for which the first noise is calibrated."""

@@ -13,8 +13,7 @@ counted in ρ; under replacement φ_∅ = n is public and not measured, and each
 Δ₁ = 2, so the scale is 2(m − 1)/ε; the linear program's solution is not rounded to whole counts.
 """
 
-import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,15 +21,16 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.domain import Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.paper import Paper
 from sidelight.models.histogram import Histogram, check_fits
-from sidelight.models.model import Array
+from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -47,6 +47,21 @@ class Barak(Mechanism):
 
     name = "barak"
     public_data = "unused"
+    papers = (
+        Paper(
+            authors=("Barak", "Chaudhuri", "Dwork", "Kale", "McSherry", "Talwar"),
+            title="Privacy, accuracy, and consistency too: a holistic solution to contingency table release",
+            year=2007,
+            venue="PODS",
+        ),
+        Paper(
+            authors=("Hardt", "Ligett", "McSherry"),
+            title="A simple and practical algorithm for differentially private data release",
+            year=2012,
+            venue="NIPS",
+            arxiv="1012.4763",
+        ),
+    )
 
     fit: Literal["multiplicative-weights", "linear-program"] = "multiplicative-weights"
     """Multiplicative weights from the uniform start, as in MWEM's comparison; or the original: the
@@ -74,6 +89,7 @@ class Barak(Mechanism):
         else:
             n = max(1.0, float(measurements[0].answer[0]))
         uniform = Histogram.uniform(curator.domain, total=n)
+        model: Model
         if self.fit == "linear-program":
             model = least_deviation(uniform, measurements)
         else:
@@ -91,7 +107,7 @@ class Barak(Mechanism):
             )
         for query in workload:
             Fourier(query.attrs).check(domain)
-        if not any(workload.supports):
+        if not any(workload.attribute_sets):
             raise WorkloadError(
                 "the workload asks for the total alone; Barak needs queries about attributes."
             )
@@ -130,22 +146,6 @@ def coefficients(domain: Domain, workload: Workload, *, with_total: bool) -> lis
     """
     total = [Fourier(())] if with_total else []
     return total + [Fourier(attrs) for attrs in workload.closure(domain)]
-
-
-def marginal_of(attrs: Attrs, values: Mapping[Attrs, float]) -> Array:
-    """The marginal on binary attributes that these coefficients determine: 2^{−|b|} Σ_a (−1)^{a·y} φ_a.
-
-    >>> marginal_of(("a",), {(): 10.0, ("a",): 4.0})
-    array([7., 3.])
-    """
-    shape = (2,) * len(attrs)
-    marginal: Array = np.zeros(shape)
-    for degree in range(len(attrs) + 1):
-        for below in itertools.combinations(attrs, degree):
-            signs = Fourier(below).weights((2,) * degree)
-            marginal += values[below] * signs.reshape([2 if attr in below else 1 for attr in attrs])
-    marginal /= 2 ** len(attrs)
-    return marginal
 
 
 def least_deviation(start: Histogram, measurements: list[Measurement]) -> Histogram:

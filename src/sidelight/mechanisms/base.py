@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,12 +13,14 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.measurement import Measurement
+from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.told import JointRound, Opening
 from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Event, Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
-from sidelight.uncertainty.model_error import model_error
+from sidelight.uncertainty.model_error import ModelDispersion, model_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,21 +46,24 @@ class Outcome:
     model: Model
     measurements: tuple[Measurement, ...]
     events: tuple[Event, ...]
-    facts: dict[str, Any] = field(default_factory=dict)
-    """What the mechanism tells about its own run, for the release's card."""
+    notes: tuple[str, ...] = ()
+    """What else a reader of the release should know, in sentences."""
+    rounds: tuple[JointRound, ...] = ()
+    """Told by JAM."""
+    aperture: Opening | None = None
+    """Told by APERTURE."""
     public_attrs: tuple[str, ...] = ()
     """Attributes that public data told of."""
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None
     """Of the measured marginals, where the fit weighed a prior against them: see ``model_error``."""
 
     @property
-    def told(self) -> dict[str, Any]:
-        """The same with what the measurements tell about the error of the model."""
-        error = model_error(
+    def model_error(self) -> ModelDispersion | None:
+        """What the measurements tell about the error of the model."""
+        return model_error(
             self.model.domain, self.measurements,
             total=self.total, public_attrs=self.public_attrs, dispersions=self.dispersions,
         )  # fmt: skip
-        return self.facts if error is None else self.facts | {"model_error": error}
 
     @property
     def total(self) -> float:
@@ -80,6 +85,8 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     public_data: ClassVar[Literal["unused", "optional", "needed"]]
+    papers: ClassVar[tuple[Paper, ...]] = ()
+    """Where the mechanism comes from; release cards and reports cite it."""
 
     @abstractmethod
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:

@@ -53,7 +53,7 @@ def check_sizes(
             f"mechanism {name!r} takes whole marginals, but the workload holds other queries. "
             "Ask for the marginals that they are computed from, or use mechanism='mwem'."
         )
-    if not any(workload.supports):
+    if not any(workload.attribute_sets):
         raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
     if domain.impossible and mib(SizeOracle(domain).cells) > limit_mb:
         cells = SizeOracle(domain).cells
@@ -70,7 +70,7 @@ def check_sizes(
         )
     if oversized == "skip":
         return
-    for attrs in workload.supports:
+    for attrs in workload.attribute_sets:
         size = mib(domain.size(attrs))
         if size > limit_mb:
             raise TooLargeError(

@@ -17,7 +17,7 @@ the diagnostic second draw of the code is not made (spec 9.4, J5–J9).
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,8 @@ from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
+from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.told import JointRound
 from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
@@ -47,6 +49,14 @@ class JAM(Mechanism):
 
     name = "jam"
     public_data = "needed"
+    papers = (
+        Paper(
+            authors=("Fuentes", "Mullins", "McKenna", "Miklau", "Sheldon"),
+            title="Joint selection: adaptively incorporating public information for private synthetic data",
+            year=2024,
+            venue="AISTATS",
+        ),
+    )
 
     rounds: int = 30
     """T, private and public together."""
@@ -115,7 +125,7 @@ class JAM(Mechanism):
             model,
             tuple(one for one in taken if not one.is_public),
             curator.events,
-            facts={"rounds": [one.describe() for one in taken]},
+            rounds=tuple(one.told for one in taken),
             public_attrs=tuple(attr for one in taken if one.is_public for attr in one.query.attrs),
         )
 
@@ -191,10 +201,8 @@ class _Taken(Measurement):
     def of(cls, measured: Measurement) -> "_Taken":
         return cls(measured.query, measured.answer, measured.stddev, measured.predicted)
 
-    def describe(self) -> dict[str, Any]:
+    @property
+    def told(self) -> JointRound:
         """One round, as the release card tells it: all of it is an output of the mechanism."""
-        return {
-            "marginal": list(self.query.attrs),
-            "source": "public" if self.is_public else "private",
-            "stddev": self.stddev,
-        }
+        source: Literal["private", "public"] = "public" if self.is_public else "private"
+        return JointRound(marginal=self.query.attrs, source=source, stddev=self.stddev)

@@ -46,7 +46,7 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
     """Refuse queries that the domain cannot answer, and a workload that leaves nothing to select."""
     for query in asked:
         query.check(domain)
-    about_something = [attrs for attrs in asked.supports if attrs]
+    about_something = [attrs for attrs in asked.attribute_sets if attrs]
     if not about_something:
         raise WorkloadError("the workload asks for the total alone; MWEM needs queries about attributes.")
     if mwem.takes_components(domain):
@@ -115,7 +115,7 @@ def outlook(
     """Noise and memory, from public information alone."""
     rest = allotment if unit.total_is_public else allotment.split(mwem.total_share)[1]
     sigma = stddev_of(_measured(mwem), _measure_cost(mwem, rest), unit)
-    sizes = [domain.size(attrs) for attrs in asked.supports]
+    sizes = [domain.size(attrs) for attrs in asked.attribute_sets]
     notes = [f"Each measured number carries noise of σ ≈ {sigma:.3g}; fewer rounds carry less."]
     if mwem.takes_components(domain):
         limit = mwem.max_component_cells

@@ -30,6 +30,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.measurement import Measurement, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.paper import Paper
 from sidelight.mechanisms.pmw_pub import (
     ONE_NUMBER,
     check_public_share,
@@ -39,7 +40,8 @@ from sidelight.mechanisms.pmw_pub import (
     support_notes,
     support_outlook,
 )
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.convert import advanced
 from sidelight.privacy.event import Gaussian, Laplace
@@ -55,6 +57,13 @@ class MWEMPub(Mechanism):
 
     name = "mwem-pub"
     public_data = "needed"
+    papers = (
+        Paper(
+            authors=("Liu", "Vietri", "Steinke", "Ullman", "Wu"),
+            title="Private query release with public data: a case study of the American Community Survey",
+            year=2020,
+        ),
+    )
 
     rounds: int = 50
     """How many numbers to measure (T)."""
@@ -98,7 +107,7 @@ class MWEMPub(Mechanism):
             public, total=n, share=self.public_share, seed=self.seed, domain=curator.domain
         )
         start = start.uniform if self.prior == "uniform" else start
-        fit = SupportWeights(start, workload.supports, max_cache_mb=self.max_cache_mb)
+        fit = SupportWeights(start, workload.attribute_sets, max_cache_mb=self.max_cache_mb)
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
         measurements: list[Measurement] = []
@@ -121,7 +130,7 @@ class MWEMPub(Mechanism):
             fit.start.with_weights(weights),
             tuple(measurements),
             curator.events,
-            facts={"notes": support_notes(fit.start, workload)},
+            notes=support_notes(fit.start, workload),
             public_attrs=curator.domain.attrs,
         )
 

@@ -32,7 +32,9 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
 from sidelight.measurement import Measurement, NoiseKind, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.models.support import Asked, Support, SupportWeights, missing_values
+from sidelight.mechanisms.paper import Paper
+from sidelight.models.support import Support, missing_values
+from sidelight.models.support_weights import Asked, SupportWeights
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -48,6 +50,15 @@ class PMWPub(Mechanism):
 
     name = "pmw-pub"
     public_data = "needed"
+    papers = (
+        Paper(
+            authors=("Liu", "Vietri", "Steinke", "Ullman", "Wu"),
+            title="Leveraging public data for practical private query release",
+            year=2021,
+            venue="ICML",
+            arxiv="2102.08598",
+        ),
+    )
 
     rounds: int = 100
     """How many numbers to measure (T)."""
@@ -93,7 +104,7 @@ class PMWPub(Mechanism):
         select_cost, measure_cost = (curator.remaining / self.rounds).split(self.select_share)
 
         fit = SupportWeights(
-            self._start(curator.domain, public, n), workload.supports, max_cache_mb=self.max_cache_mb
+            self._start(curator.domain, public, n), workload.attribute_sets, max_cache_mb=self.max_cache_mb
         )
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
@@ -121,7 +132,7 @@ class PMWPub(Mechanism):
             fit.start.with_weights(weights),
             tuple(measurements),
             curator.events,
-            facts={"notes": support_notes(fit.start, workload)},
+            notes=support_notes(fit.start, workload),
             public_attrs=curator.domain.attrs,
         )
 
@@ -218,14 +229,14 @@ def require_public_records(public: Table | None, domain: Domain) -> None:
         Support.of_table(public, total=1.0, domain=domain)  # refuses one of impossible records alone
 
 
-def support_notes(support: Support, workload: Workload) -> list[str]:
+def support_notes(support: Support, workload: Workload) -> tuple[str, ...]:
     """What the support can never say about the workload's attributes, in words."""
     attrs = tuple(dict.fromkeys(attr for query in workload for attr in query.attrs))
-    return [
+    return tuple(
         f"{attr}: {missing} of {support.domain.sizes[attr]} values occur in no public record; "
         "the release counts 0 there, whatever the private table holds"
         for attr, missing in missing_values(support, attrs).items()
-    ]
+    )
 
 
 def support_outlook(
@@ -239,7 +250,7 @@ def support_outlook(
     noise: NoiseKind | None = None,
 ) -> Outlook:
     """What mechanisms on the public support need and blur."""
-    answers = 8 * sum(domain.size(attrs) for attrs in workload.supports)
+    answers = 8 * sum(domain.size(attrs) for attrs in workload.attribute_sets)
     return Outlook(
         measurements=rounds,
         stddev=stddev_of(ONE_NUMBER, measure_cost, unit, noise=noise),

@@ -81,9 +81,9 @@ class Fold:
         way = self._way(attrs)
         aligned = factor if way.is_in_order else factor.transpose(way.sorting)
         # Along the columns the factor is written out, so that the product runs over whole rows.
-        spread = np.empty(way.spread)
-        spread[...] = aligned.reshape(way.aligned)
-        self._rows *= spread.reshape(*way.spread[: self._split], -1)
+        written_out = np.empty(way.written_out)
+        written_out[...] = aligned.reshape(way.aligned)
+        self._rows *= written_out.reshape(*way.written_out[: self._split], -1)
 
     def _way(self, attrs: Attrs) -> "_Way":
         """How to sum to these attributes, and to multiply by a factor of them; worked out once."""
@@ -113,7 +113,7 @@ class _Way:
     is_in_order: bool
     aligned: tuple[int, ...]
     """The marginal's shape with an axis of 1 for everything summed away."""
-    spread: tuple[int, ...]
+    written_out: tuple[int, ...]
     """The same with the columns written out."""
 
     @classmethod
@@ -129,5 +129,5 @@ class _Way:
             sorting=tuple(axes.index(axis) for axis in kept),
             is_in_order=axes == kept,
             aligned=aligned,
-            spread=aligned[:split] + shape[split:],
+            written_out=aligned[:split] + shape[split:],
         )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight._foreign import check_size
+from sidelight.data.count_source import count_many
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import Mask, masks
 from sidelight.data.table import Table
@@ -105,8 +106,7 @@ class GraphicalModel:
 
     def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
         """Many marginals at once; work that they have in common is done once."""
-        found = dict(self.count_each(wanted))
-        return [found[place] for place in range(len(found))]
+        return count_many(self, wanted)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
         """The same, one at a time in the order of least work, each with its place among those asked for."""
@@ -184,7 +184,7 @@ def calibrated(model: GraphicalModel) -> Calibrated:
     fixed = [*model.potentials.items(), *forbidding(model.forbidden)]
     calibrator = Calibrator(model.tree, (), library=library, fixed=fixed)
     log_partition = calibrator.run(())
-    cliques = [library.numpy(table) for table in calibrator.beliefs()]
+    cliques = [library.numpy(table) for table in calibrator.clique_marginals()]
     for table in cliques:
         # Products of such numbers leave the normal range, where processors are many times slower.
         table[table < _NOTHING] = 0.0

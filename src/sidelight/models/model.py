@@ -6,7 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.count_source import CountSource
+from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError
 
@@ -17,11 +18,9 @@ _MOST_RECORDS = 2**53
 
 
 @runtime_checkable
-class Model(Protocol):
-    """A distribution over the domain, scaled to a total."""
+class Model(CountSource, Protocol):
+    """A distribution over the domain, scaled to a total: it can be counted, sampled and saved."""
 
-    @property
-    def domain(self) -> Domain: ...
     @property
     def total(self) -> float: ...
     def count(self, attrs: Attrs) -> Array: ...

@@ -94,12 +94,12 @@ class Projections:
     def _push(self, node: _Node, answers: Array, touched: NDArray[np.integer] | None, change: Array) -> None:
         if node.marginals:
             cells = self._cells(node, touched).reshape(-1)
-            spread = np.repeat(change, len(node.marginals)) if len(node.marginals) > 1 else change
+            repeated = np.repeat(change, len(node.marginals)) if len(node.marginals) > 1 else change
             width = node.place.stop - node.place.start
             if 4 * cells.size < width:
-                np.add.at(answers[node.place], cells, spread)
+                np.add.at(answers[node.place], cells, repeated)
             else:
-                answers[node.place] += np.bincount(cells, weights=spread, minlength=width)
+                answers[node.place] += np.bincount(cells, weights=repeated, minlength=width)
         for into, child in node.children:
             falls = into if touched is None else into.take(touched)
             dense: Array = np.asarray(
@@ -171,14 +171,14 @@ class Projections:
 def _group(codes: dict[str, Index], domain: Domain, patterns: int) -> tuple[Index, NDArray[np.int64]]:
     """The distinct patterns over some attributes: where each falls, and one example of each."""
     flat = np.zeros(patterns, dtype=np.int64)
-    reach = 1
+    numbers = 1
     for attr, code in codes.items():
         size = domain.sizes[attr]
-        if reach * size >= 2**62:
+        if numbers * size >= 2**62:
             # Numbered anew by the patterns that there are, the product fits again.
             _, flat = np.unique(flat, return_inverse=True)
-            reach = patterns + 1
+            numbers = patterns + 1
         flat = flat * size + code
-        reach *= size
+        numbers *= size
     _, first, into = np.unique(flat, return_index=True, return_inverse=True)
     return into.astype(np.int32), first

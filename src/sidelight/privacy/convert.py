@@ -106,18 +106,6 @@ def order_of(rho: float, epsilon: float) -> float:
     return 1 + math.exp(_root(lambda t: (1 + 2 * t) * rho - epsilon - math.log1p(1 / t)))
 
 
-def loose_epsilon_of(rho: float, delta: float) -> float:
-    """ε = ρ + 2√(ρ log 1/δ), never below ``epsilon_of`` (Bun and Steinke 2016, proposition 1.3).
-
-    >>> round(loose_epsilon_of(0.01, 1e-5), 6)
-    0.688614
-    """
-    _require(rho=rho, delta=delta)
-    if rho == 0:
-        return 0.0
-    return math.inf if delta == 0 else rho + 2 * math.sqrt(rho * max(0.0, -math.log(delta)))
-
-
 def advanced(epsilon: float, delta: float, rounds: int) -> float:
     """The ε₀ that each of T rounds may spend if together they are (ε, δ)-DP, rounded down.
 

@@ -161,9 +161,9 @@ class _Histogram:
     @classmethod
     def above(cls, rate: Fraction, power: Literal[1, 2]) -> "_Histogram":
         slope = nearest(rate)
-        reach = (41.0 / slope) ** (1 / power)  # 41 and not 40, so that rounding cannot matter
-        block_bits = max(0, math.frexp(reach / 64)[1] - 1)
-        blocks = int(reach) // 2**block_bits + 1  # at most 129
+        farthest = (41.0 / slope) ** (1 / power)  # 41 and not 40, so that rounding cannot matter
+        block_bits = max(0, math.frexp(farthest / 64)[1] - 1)
+        blocks = int(farthest) // 2**block_bits + 1  # at most 129
 
         first = np.arange(-blocks, blocks, dtype=np.int64) << block_bits
         highest = np.where(first < 0, 1 - (first + 2**block_bits), first).astype(np.float64)
@@ -183,13 +183,13 @@ class _Histogram:
         """The integers that were kept, of that many attempts."""
         words = noise.words(attempts)
         slot = (words & np.uint64(_SLOTS - 1)).view(np.int64)
-        place = words >> np.uint64(_SLOT_BITS)
+        rest = words >> np.uint64(_SLOT_BITS)
         u_bits = WORD - _SLOT_BITS - self.block_bits
-        u = (place >> np.uint64(self.block_bits)).view(np.int64)
+        u = (rest >> np.uint64(self.block_bits)).view(np.int64)
 
         z = self.start.take(slot)
         if self.block_bits:
-            z += (place & np.uint64(2**self.block_bits - 1)).view(np.int64)
+            z += (rest & np.uint64(2**self.block_bits - 1)).view(np.int64)
         scaled = z.astype(np.float64)
         if self.power == 2:
             scaled *= scaled

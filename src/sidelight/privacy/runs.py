@@ -46,7 +46,7 @@ class Payment:
 
     line: int
     """The number of its line, by which ``Ledger.draw`` knows it."""
-    place: int
+    nth: int
     """For which of the run's answers: 0 for the first, then 1, 2, …"""
     event: Event
     ticket: str | None
@@ -72,13 +72,13 @@ def summary_of(first: Line, last: Line) -> RunSummary:
 def payments_of(lines: Iterable[Line]) -> tuple[Payment, ...]:
     """What a run's lines paid for, and which of it was drawn."""
     paid: dict[int, Line] = {}
-    places: dict[int, int] = {}
+    nth_of: dict[int, int] = {}
     tickets: dict[int, str | None] = {}
     for line in lines:
         if line.kind == "event":
             paid[line.number] = line
-            places[line.number] = len(places) if line.place is None else line.place
-            tickets[line.number] = "" if line.place is None else None
+            nth_of[line.number] = len(nth_of) if line.nth is None else line.nth
+            tickets[line.number] = "" if line.nth is None else None
         elif line.kind == "draw":
             tickets[line.body["payment"]] = line.body["ticket"]
-    return tuple(Payment(number, places[number], paid[number].event, tickets[number]) for number in paid)
+    return tuple(Payment(number, nth_of[number], paid[number].event, tickets[number]) for number in paid)

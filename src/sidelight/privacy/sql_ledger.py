@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 from sidelight._extras import need
 from sidelight._files import named
 from sidelight.errors import LedgerError
-from sidelight.privacy.chain import Line, promise_line, replayed
-from sidelight.privacy.ledger import ChainedLedger, Ledger
+from sidelight.privacy.chain import Line, promise_line
+from sidelight.privacy.chained_ledger import ChainedLedger
+from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.marks import new_key
 from sidelight.privacy.pages import Pages
 from sidelight.privacy.promise import Promise
+from sidelight.privacy.replay import replayed
 from sidelight.sources import failure, is_postgres, scheme_of, source_name, split_address
 
 if TYPE_CHECKING:
@@ -60,14 +62,14 @@ class SqlLedger(ChainedLedger):
                 "the ledger's name looks like the address of a database, and would stand in every release. "
                 "Name the table in plain words."
             )
-        place = _Place(path_or_url)
-        place.claim()
+        location = _Location(path_or_url)
+        location.claim()
         try:
-            engine, table = place.connect()
+            engine, table = location.connect()
             line = promise_line(promise)
-            with _speaking(place.name), engine.connect() as connection, _begin(connection, to_write=True):
+            with _speaking(location.name), engine.connect() as connection, _begin(connection, to_write=True):
                 if _tables(connection) & {table.name}:
-                    raise LedgerError(f"{place.name} exists already; open it, or choose another name.")
+                    raise LedgerError(f"{location.name} exists already; open it, or choose another name.")
                 table.create(connection)
                 _SqlPages(
                     connection, table
@@ -76,21 +78,21 @@ class SqlLedger(ChainedLedger):
                     connection.exec_driver_sql(statement)
                 _SqlPages(connection, table).add(line)
         except BaseException:
-            place.abandon()
+            location.abandon()
             raise
-        return cls(place.name, promise, line, engine, table)
+        return cls(location.name, promise, line, engine, table)
 
     @classmethod
     def open(cls, path_or_url: str | os.PathLike[str]) -> "SqlLedger":
         """Open a ledger, after verifying every line of it."""
-        place = _Place(path_or_url)
-        place.inspect()
-        engine, table = place.connect()
-        with _speaking(place.name), engine.connect() as connection, _begin(connection, to_write=False):
+        location = _Location(path_or_url)
+        location.inspect()
+        engine, table = location.connect()
+        with _speaking(location.name), engine.connect() as connection, _begin(connection, to_write=False):
             if table.name not in _tables(connection):
-                raise LedgerError(f"{place.name} is a database, but holds no ledger; create one first.")
-            promise, known = replayed(_SqlPages(connection, table).lines(), where=place.name)
-        return cls(place.name, promise, known, engine, table)
+                raise LedgerError(f"{location.name} is a database, but holds no ledger; create one first.")
+            promise, known = replayed(_SqlPages(connection, table).lines(), where=location.name)
+        return cls(location.name, promise, known, engine, table)
 
     @contextmanager
     def _transaction(self, *, to_write: bool) -> Iterator[Pages]:
@@ -150,7 +152,7 @@ class _SqlPages:
         return None if found is None else Line.read(*found)
 
 
-class _Place:
+class _Location:
     """Where a ledger lives: a file, or a URL whose fragment names the ledger."""
 
     def __init__(self, path_or_url: str | os.PathLike[str]) -> None:

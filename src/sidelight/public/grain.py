@@ -59,7 +59,7 @@ def against_each_other(
     if not asked:
         return 1.0, 0.0, 0.0
     largest = {attrs for attrs in asked if not any(set(attrs) < set(other) for other in held)}
-    tables = [half.kept_shares(asked) for half in halves]
+    tables = [half.kept_frequencies(asked) for half in halves]
     ratios, slope, bend = [], np.zeros(2), np.zeros((2, 2))
     for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):
         tree = most_likely(half.domain, smoothed(half, chosen, alpha=alpha))

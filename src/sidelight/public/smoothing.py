@@ -26,17 +26,19 @@ _PASSES = 2
 def smoothed(
     public: PublicRecords, wanted: Sequence[Attrs], *, alpha: Mapping[str, float]
 ) -> dict[Attrs, Array]:
-    """T_c of each attribute set: public shares with α records' worth of each attribute drawn anew."""
+    """T_c of each attribute set: public frequencies with α records' worth of each attribute drawn anew."""
     attrs = sorted({attr for names in wanted for attr in names}, key=public.domain.attrs.index)
-    ones = dict(zip(attrs, public.shares([(attr,) for attr in attrs]), strict=True))
+    ones = dict(zip(attrs, public.frequencies([(attr,) for attr in attrs]), strict=True))
     found = {}
-    for names, share in zip(wanted, public.shares(wanted), strict=True):
+    for names, frequency in zip(wanted, public.frequencies(wanted), strict=True):
         for axis, attr in enumerate(names):
             m, one, a = public.records_of(attr), ones[attr], alpha[attr]
             anew = ((a - 1) * one + 1 / one.size) / (m + a)
-            kept = share * (m / (m + a))
-            share = kept + share.sum(axis=axis, keepdims=True) * np.expand_dims(anew, _others(axis, names))
-        found[names] = share
+            kept = frequency * (m / (m + a))
+            frequency = kept + frequency.sum(axis=axis, keepdims=True) * np.expand_dims(
+                anew, _others(axis, names)
+            )
+        found[names] = frequency
     return found
 
 
@@ -47,14 +49,14 @@ def smoothing(halves: Sequence[PublicRecords], chosen: Sequence[Attrs]) -> dict[
     one that another determines bears hardly any smoothing, one that goes with nothing bears much.
     """
     first, second = halves
-    tables = [dict(zip(chosen, half.shares(chosen), strict=True)) for half in halves]
+    tables = [dict(zip(chosen, half.frequencies(chosen), strict=True)) for half in halves]
     alpha = {attr: 1.0 for attrs in chosen for attr in attrs}
 
     def error(touched: Sequence[Attrs], alpha: Mapping[str, float]) -> float:
         found = 0.0
         for half, other in ((first, tables[1]), (second, tables[0])):
-            for attrs, share in smoothed(half, touched, alpha=alpha).items():
-                found += float(np.abs(other[attrs] - share).sum())
+            for attrs, frequency in smoothed(half, touched, alpha=alpha).items():
+                found += float(np.abs(other[attrs] - frequency).sum())
         return found
 
     for _ in range(_PASSES):

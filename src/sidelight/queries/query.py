@@ -17,17 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sidelight._check import brief
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
 
 Array = NDArray[np.float64]
-
-
-class Countable(Protocol):
-    """What a query can be asked of: a table or a model."""
-
-    def count(self, attrs: Attrs) -> NDArray[Any]: ...
 
 
 @runtime_checkable
@@ -48,8 +43,8 @@ class Query(Protocol):
     def as_json(self) -> dict[str, Any]: ...
 
 
-def answer(query: Query, source: Countable) -> NDArray[Any]:
-    """The answers of any countable thing, as one flat vector."""
+def answer(query: Query, source: CountSource) -> NDArray[Any]:
+    """The answers of a table or a model, as one flat vector."""
     return query.apply(source.count(query.attrs))
 
 

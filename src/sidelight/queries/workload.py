@@ -217,7 +217,7 @@ class Workload(Sequence[Query]):
         return name if self == Workload.of(name, domain) else None
 
     @property
-    def supports(self) -> tuple[Attrs, ...]:
+    def attribute_sets(self) -> tuple[Attrs, ...]:
         """The attribute sets that the queries are about, each once, in order of appearance."""
         return tuple(dict.fromkeys(query.attrs for query in self.queries))
 

@@ -111,7 +111,7 @@ class Plan:
         """Which mean errors are measured once the model stands; None where that is switched off."""
         if not set_aside(self.allotment, self.quality_share)[0]:
             return None
-        return MeanErrors.of(self.workload.supports, self.domain, type(self.allotment))
+        return MeanErrors.of(self.workload.attribute_sets, self.domain, type(self.allotment))
 
     @property
     def set_aside(self) -> Cost:

@@ -12,15 +12,15 @@ counts twice, where it is and where it is not: half the error is the share of re
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from sidelight import _check
-from sidelight._foreign import ForeignError
-from sidelight.data.domain import Domain
 from sidelight.errors import SettingError
 from sidelight.mean_errors import MeanErrors, Measured
 from sidelight.privacy.budget import Cost
 
+Degree = Literal["1-way", "2-way", "3-way"]
+_DEGREES: dict[str, Degree] = {"1": "1-way", "2": "2-way", "3": "3-way"}
 SHARE = 0.02
 """Of the budget, unless said."""
 WORDS = (
@@ -44,6 +44,10 @@ class MeanError:
     of: int
     """How many there are; where these are more, an even part of them was measured."""
 
+    def __post_init__(self) -> None:
+        if not (self.standard_error > 0 and 0 < self.marginals <= self.of):
+            raise SettingError("a measured mean has a standard error, and is over some of the marginals.")
+
     def __str__(self) -> str:
         # Nobody's error is negative; the noise on it may be.
         return f"{_percent(max(0.0, self.error), self.standard_error)} ± {_percent(self.standard_error)}"
@@ -56,31 +60,38 @@ class Quality:
     >>> def off(error, sigma):
     ...     return MeanError(error=error, standard_error=sigma, marginals=9, of=9)
     >>> by_attribute = {"age": off(0.09, 0.01), "job": off(0.14, 0.01)}
-    >>> Quality(degrees={3: off(0.106, 0.003)}, attributes=by_attribute).sentence
+    >>> Quality(degrees={"3-way": off(0.106, 0.003)}, attributes=by_attribute).sentence
     '3-way tables are off by 10.6% ± 0.3% of records on average; worst attribute: job, 14% ± 1%'
     """
 
-    degrees: Mapping[int, MeanError]
+    degrees: Mapping[Degree, MeanError]
     """By the number of attributes; the highest that the workload asks for (at most three) comes first."""
     attributes: Mapping[str, MeanError]
     """Each attribute over the marginals of the highest degree that it is in; none where there is only one."""
 
+    def __post_init__(self) -> None:
+        if not self.degrees:
+            raise SettingError("measured quality is about one degree at least.")
+
     @classmethod
     def of(cls, asked: MeanErrors, measured: Measured, *, total: float) -> "Quality":
         """What the curator measured, as shares of n (public, or itself measured)."""
-        found = {
-            (part.kind, part.name): MeanError(
-                error=mean / total, standard_error=stddev / total, marginals=len(part.places), of=part.of
+        found = [
+            (
+                part,
+                MeanError(
+                    error=mean / total, standard_error=stddev / total, marginals=len(part.places), of=part.of
+                ),
             )
             for part, mean, stddev in zip(asked.sets, measured.means, measured.stddevs, strict=True)
-        }
+        ]
         return cls(
-            degrees={int(name): mean for (kind, name), mean in found.items() if kind == "degree"},
-            attributes={name: mean for (kind, name), mean in found.items() if kind == "attribute"},
+            degrees={_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"},
+            attributes={part.name: mean for part, mean in found if part.kind == "attribute"},
         )
 
     @property
-    def degree(self) -> int:
+    def degree(self) -> Degree:
         """The highest degree that was measured: the headline's."""
         return max(self.degrees)
 
@@ -107,7 +118,7 @@ class Quality:
     @property
     def sentence(self) -> str:
         """The answer to "how good is it, and for whom", in one line."""
-        said = f"{self.degree}-way tables are off by {self.headline} of records on average"
+        said = f"{self.degree} tables are off by {self.headline} of records on average"
         if self.headline.marginals < self.headline.of:
             said += (
                 f" (an even part of them was measured: {self.headline.marginals:,} of {self.headline.of:,})"
@@ -123,24 +134,8 @@ class Quality:
     def lower(self) -> str:
         """The lower degrees, in one line; empty where there are none."""
         return ", ".join(
-            f"{degree}-way tables by {mean}" for degree, mean in self.degrees.items() if degree != self.degree
+            f"{degree} tables by {mean}" for degree, mean in self.degrees.items() if degree != self.degree
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """A plain form from which ``from_json`` gives back an equal value."""
-        return {
-            "degrees": {str(degree): vars(mean).copy() for degree, mean in self.degrees.items()},
-            "attributes": {attr: vars(mean).copy() for attr, mean in self.attributes.items()},
-        }
-
-    @classmethod
-    def from_json(cls, plain: Any, domain: Domain) -> "Quality":
-        """What ``as_json`` wrote; numbers that no run writes are refused."""
-        degrees = {int(degree): _mean_error(mean) for degree, mean in plain["degrees"].items()}
-        attributes = {attr: _mean_error(mean) for attr, mean in plain["attributes"].items()}
-        if not degrees or not set(degrees) <= {1, 2, 3} or not set(attributes) <= set(domain.attrs):
-            raise ForeignError("its measured quality is about other tables than the release's")
-        return cls(degrees=degrees, attributes=attributes)
 
 
 def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
@@ -155,19 +150,6 @@ def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
 
 def _is_share(share: object) -> bool:
     return isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share < 1
-
-
-def _mean_error(plain: dict[str, Any]) -> MeanError:
-    if set(plain) != {"error", "standard_error", "marginals", "of"}:
-        raise ForeignError("its measured quality has other fields than a run writes")
-    is_number = all(type(plain[name]) in (int, float) for name in ("error", "standard_error"))
-    if not is_number or not all(type(plain[name]) is int for name in ("marginals", "of")):
-        raise ForeignError("its measured quality holds something that is no number")
-    if not all(map(math.isfinite, plain.values())) or not (
-        plain["standard_error"] > 0 and 0 < plain["marginals"] <= plain["of"]
-    ):
-        raise ForeignError("its measured quality holds numbers that no run writes")
-    return MeanError(**plain)
 
 
 def _percent(share: float, known_to: float | None = None) -> str:

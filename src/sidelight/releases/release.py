@@ -1,7 +1,7 @@
 """What may be published: a model, the measurements behind it, and what they cost."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from sidelight._memory import check_room
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.measurement import Measurement
-from sidelight.mechanisms.base import Outcome
 from sidelight.models.model import Array, Model
 from sidelight.privacy.event import Event
+from sidelight.releases.card import Card
 from sidelight.releases.quality import Quality
 from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
 
@@ -29,37 +29,27 @@ class Release:
 
     model: Model
     measurements: tuple[Measurement, ...]
-    events: tuple[Event, ...]
+    card: Card
+    """How the release came about: mechanism, settings, unit, ε, δ, spending, versions, noise source."""
     schema: Schema | None = None
     """How codes become values again; None for a release of codes."""
-    card: dict[str, Any] = field(default_factory=dict)
-    """Mechanism, settings, unit, ε, δ, ρ spent, events, versions, noise source."""
     kind: str = "pyarrow"
     """The kind of frame that came in, and that goes out."""
 
-    @classmethod
-    def of(
-        cls,
-        outcome: Outcome,
-        *,
-        schema: Schema | None = None,
-        card: dict[str, Any] | None = None,
-        kind: str = "pyarrow",
-    ) -> "Release":
-        """The release of what a mechanism ended with; its card is what the mechanism tells, unless said."""
-        told = outcome.told if card is None else card
-        return cls(outcome.model, outcome.measurements, outcome.events, schema, told, kind)
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Every spending in its order."""
+        return self.card.events
 
     @property
     def total(self) -> float:
         """n, public or noisy."""
         return self.model.total
 
-    @cached_property
+    @property
     def quality(self) -> Quality | None:
         """How far off the release's tables are, as it was measured under ε; None where it was not."""
-        plain = self.card.get("quality")
-        return None if plain is None else Quality.from_json(plain, self.model.domain)
+        return self.card.quality
 
     def count(self, attrs: Iterable[str] | str) -> Array:
         """Released counts over these attributes, axes in the order asked, scaled to the total."""
@@ -129,8 +119,10 @@ class Release:
 
     def __repr__(self) -> str:
         names = ", ".join(self.model.domain.attrs)
-        how = f"{self.card['mechanism']}, " if "mechanism" in self.card else ""
-        return f"Release({how}{len(self.measurements)} measurements, {self.total:,.0f} records of {names})"
+        return (
+            f"Release({self.card.mechanism}, {len(self.measurements)} measurements, "
+            f"{self.total:,.0f} records of {names})"
+        )
 
     def _repr_html_(self) -> str:
         from sidelight.releases.notebook import release_html
@@ -139,7 +131,7 @@ class Release:
 
     @cached_property
     def _errors(self) -> ModelErrors:
-        return ModelErrors(self.model, self.measurements, self.card.get("model_error"))
+        return ModelErrors(self.model, self.measurements, self.card.model_error)
 
     def _values(self, attr: str, codes: Any) -> Any:
         if self.schema is None:

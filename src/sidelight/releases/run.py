@@ -1,8 +1,7 @@
 """The front door: from a private table to a release in one call."""
 
 import platform
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -17,19 +16,21 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy.budget import Epsilon
-from sidelight.privacy.convert import epsilon_of
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, new_run
+from sidelight.privacy.chained_ledger import new_run
+from sidelight.privacy.event import Event
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.marks import Marks
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
+from sidelight.releases.card import AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
 from sidelight.releases.prior_folder import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
-from sidelight.uncertainty.disagreement import disagreements
+from sidelight.uncertainty.disagreement import Disagreement, disagreements
 
 _LISTED = 2000
 """At most so many marginals of the workload are named on a release card."""
@@ -133,7 +134,6 @@ def run(
             with progress.phase("quality"):
                 measured = curator.mean_errors(plan.mean_errors, outcome.model)
                 quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
-        outcome = replace(outcome, events=curator.events)
         ledger.close(number)
     except BaseException as error:
         # Without a checkpoint nobody can take this run up again, and a run that paid for nothing has
@@ -154,10 +154,8 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    card = outcome.told | _card(plan, outcome, ledger, number, source)
-    if quality is not None:
-        card["quality"] = quality.as_json()
-    return Release.of(outcome, schema=plan.schema, card=card, kind=table.kind)
+    card = _card(plan, outcome, curator.events, quality, ledger, number, source)
+    return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
@@ -180,60 +178,76 @@ def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
-def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: NoiseSource) -> dict[str, Any]:
+def _card(
+    plan: Plan,
+    outcome: Outcome,
+    events: tuple[Event, ...],
+    quality: Quality | None,
+    ledger: Ledger,
+    run_id: str,
+    noise: NoiseSource,
+) -> Card:
     """All that a reader needs to know about how the release was made; nothing private."""
     charged = ledger.run(run_id)
-    spent = charged.spent.value
-    pure = isinstance(plan.allotment, Epsilon)
-    card: dict[str, Any] = {
-        "mechanism": plan.mechanism.name,
-        "settings": plan.mechanism.settings(),
-        "unit": {"relation": plan.unit.relation, "records": plan.unit.records},
-        "promise": f"({plan.budget.epsilon:g}, {plan.budget.delta:g})-differential privacy under "
-        + plan.unit.describe(),
-        "epsilon": plan.budget.epsilon,
-        "delta": plan.budget.delta,
-        "accounting": "pure" if pure else "zcdp",
-        "allotted": str(plan.allotment.value),
-        "spent": str(spent),
-        "epsilon_spent": float(spent) if pure else epsilon_of(float(spent), plan.budget.delta),
-        "total": outcome.model.total,
-        "workload": {
-            "queries": len(plan.workload),
-            "marginals": len(plan.workload.supports),
-            "supports": [list(attrs) for attrs in plan.workload.supports[:_LISTED]],
-            "asked": _asked(plan),
-        },
-        "public": None if plan.public is None else {"records": _number_of_records(plan.public)},
-        "events": [event.as_json() for event in outcome.events],
-        "ledger": {"name": ledger.promise.shown, "run": run_id, "head": ledger.head},
-        "noise": noise.name,
-        "private": noise.is_private,
-        "schema": plan.schema.fingerprint,
-        "versions": {name: version(name) for name in ("sidelight", "numpy", "scipy")}
-        | {"python": platform.python_version()},
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    paid_again = None
     if charged.repeats:
         # A crash lost what was drawn, or the checkpoint was a copy: the ledger was charged for all draws.
-        path = sum((event.cost.value for event in outcome.events), start=Fraction(0))
-        card["paid_again"] = {"events": charged.repeats, "cost": str(spent - path)}
-    if isinstance(plan.public, Table) and "public_error" not in outcome.facts:
-        card["public_error"] = disagreements(outcome.measurements, plan.public, total=outcome.model.total)
-    if not noise.is_private:
-        card["warning"] = (
-            "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
-        )
-    return card
+        path = sum((event.cost.value for event in events), start=Fraction(0))
+        paid_again = PaidAgain(events=charged.repeats, cost=charged.spent.value - path)
+    return Card(
+        mechanism=plan.mechanism.name,
+        settings=plan.mechanism.settings(),
+        papers=plan.mechanism.papers,
+        unit=plan.unit,
+        epsilon=float(plan.budget.epsilon),
+        delta=float(plan.budget.delta),
+        accounting="pure" if isinstance(plan.allotment, Epsilon) else "zcdp",
+        allotted=plan.allotment.value,
+        spent=charged.spent.value,
+        events=events,
+        paid_again=paid_again,
+        ledger=LedgerEntry(name=ledger.promise.shown, run=run_id, head=ledger.head),
+        noise=noise.name,
+        private=noise.is_private,
+        workload=_workload(plan),
+        public=_public(plan, outcome),
+        schema=plan.schema.fingerprint,
+        total=outcome.model.total,
+        quality=quality,
+        model_error=outcome.model_error,
+        notes=outcome.notes,
+        rounds=outcome.rounds,
+        aperture=outcome.aperture,
+        versions={name: version(name) for name in ("sidelight", "numpy", "scipy")}
+        | {"python": platform.python_version()},
+        created=datetime.now(UTC).replace(microsecond=0),
+    )
 
 
-def _number_of_records(public: Any) -> float | None:
-    """How many public records there are, where they are counted; the model of an earlier release has none."""
+def _workload(plan: Plan) -> AskedWorkload:
+    """The workload as it can be asked for again: by name, or by its queries where these are not too many."""
+    asked, sets = plan.workload, plan.workload.attribute_sets
+    name = asked.name_in(plan.domain)
+    return AskedWorkload(
+        queries=len(asked),
+        marginals=len(sets),
+        attribute_sets=sets[:_LISTED],
+        asked=name if name is not None or len(asked) > _LISTED else tuple(asked.as_json()),
+    )
+
+
+def _public(plan: Plan, outcome: Outcome) -> PublicData | None:
+    """How many public records there are, where they are counted; and how far off they are.
+
+    The model of an earlier release has no records. APERTURE tells by itself how far it moved.
+    """
+    public = plan.public
+    if public is None:
+        return None
     number = getattr(public, "records", None)
-    return number if isinstance(number, int | float) else None
-
-
-def _asked(plan: Plan) -> str | list[dict[str, Any]] | None:
-    """The workload as it can be asked for again: its name, or its queries where they are not too many."""
-    name = plan.workload.name_in(plan.domain)
-    return name if name is not None or len(plan.workload) > _LISTED else plan.workload.as_json()
+    apart: Sequence[Disagreement] = ()
+    if isinstance(public, Table) and outcome.aperture is None:
+        apart = disagreements(outcome.measurements, public, total=outcome.model.total)
+    return PublicData(
+        records=float(number) if isinstance(number, int | float) else None, disagreements=tuple(apart)
+    )

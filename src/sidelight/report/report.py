@@ -20,7 +20,6 @@ from sidelight.report.exact import compare, with_exact
 from sidelight.report.facts import collect, expected_errors
 from sidelight.report.pictures import OneWay
 from sidelight.report.provenance import provenance, public_part
-from sidelight.sources import shown_name
 
 MOST_BYTES = 2_000_000
 """A report is never larger."""
@@ -85,9 +84,9 @@ def render(release: Release, *, against: Any = None) -> str:
         title=title,
         release=release,
         attributes=len(release.model.domain),
+        card=release.card,
         facts=facts,
-        is_total_public=facts.promise is None or facts.promise.unit.total_is_public,
-        notes=[words.shortened(str(note), 400) for note in release.card.get("notes", [])],
+        notes=[words.shortened(note, 400) for note in release.card.notes],
         public=public_part(release),
         budget_svg=figures.budget_bar("budget", facts.spendings, facts.unspent),
         structure=structure,
@@ -106,12 +105,11 @@ def render(release: Release, *, against: Any = None) -> str:
 
 
 def _title(release: Release) -> str:
-    ledger = release.card.get("ledger")
-    name = ledger.get("name") if isinstance(ledger, dict) else None
+    name = release.card.ledger.name
     # A release without a ledger of its own is named after nothing; what it holds says more.
-    if not isinstance(name, str) or name in ("", "this release"):
+    if name in ("", "this release"):
         return f"A release of {words.counted(len(release.model.domain), 'attribute')}"
-    return shown_name(name)
+    return name
 
 
 def _others(release: Release, drawn: list[OneWay]) -> list[tuple[str, int, str, float]]:

@@ -34,10 +34,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import ManyCountable, OneScore, Score, answers_of
+from sidelight.select.score import OneScore, Score, answers_of
 
 Array = NDArray[np.float64]
 
@@ -132,7 +133,7 @@ class Prospect:
 class ExpectedImprovement(Score):
     """What measuring each candidate with noise of this σ is expected to gain, in records."""
 
-    model: ManyCountable
+    model: ManyCountSource
     prospect: Callable[[Attrs, Array], Prospect]
     """A candidate's prospect, from its attributes and the model's answer to it."""
     _: KW_ONLY

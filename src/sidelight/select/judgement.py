@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._memory import blocks
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import LARGEST_ERROR, ManyCountable, answers_of, on_steps
+from sidelight.select.score import LARGEST_ERROR, answers_of, on_steps
 
 Array = NDArray[np.float64]
 
@@ -55,7 +56,7 @@ class LeastError(Judgement):
 
     def __init__(
         self,
-        models: Sequence[ManyCountable],
+        models: Sequence[ManyCountSource],
         mixtures: Sequence[Sequence[float]],
         *,
         weights: Mapping[Attrs, float],

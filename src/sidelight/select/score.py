@@ -10,19 +10,20 @@ penalty and one product with a public weight: two roundings, relative to the sco
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._memory import blocks
+from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Countable, Marginal, Query, answer
+from sidelight.queries.query import Marginal, Query, answer
 
 STEP_BITS = 18
 """A model's answers are rounded to multiples of 2⁻¹⁸ before errors are summed."""
@@ -31,15 +32,6 @@ _FINE_STEP_BITS = 20
 LARGEST_ERROR = 2.0 ** (53 - STEP_BITS)
 """Up to here sums of multiples of the step are exact."""
 _CELLS_AT_ONCE = 1 << 14
-
-
-@runtime_checkable
-class ManyCountable(Protocol):
-    """A model that answers many marginals in one pass, in the order that suits it."""
-
-    def count_each(self, wanted: Sequence[Attrs]) -> Iterable[tuple[int, NDArray[np.float64]]]:
-        """The place of each marginal among those asked for, and its counts."""
-        ...
 
 
 OneScore = Callable[[NDArray[Any]], float | NDArray[np.float64]]
@@ -69,7 +61,7 @@ class Score(ABC):
 class ModelError(Score):
     """How far the model is from the data on one query, ‖q(D) − q(A)‖₁, less a public penalty per cell."""
 
-    model: Countable
+    model: CountSource
     cell_penalty: float = 0.0
     """Subtracted once per cell (spec 3.2: 1 in the paper's cuboids); public, so privacy-neutral."""
 
@@ -89,7 +81,7 @@ class ModelError(Score):
 class CellError(Score):
     """How far the model is from the data on each single number: |q(D) − q(A)|, cell by cell."""
 
-    model: Countable
+    model: CountSource
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: one cell of a marginal gains or loses at most one person's records, under either
@@ -108,7 +100,7 @@ class CellError(Score):
 class WeightedError(Score):
     """AIM's score: w_r (‖M_r(D) − M_r(p)‖₁ − penalty per cell), with a model that answers many at once."""
 
-    model: ManyCountable
+    model: ManyCountSource
     _: KW_ONLY
     weights: Mapping[Attrs, float]
     cell_penalty: float
@@ -148,7 +140,7 @@ def on_steps(answers: NDArray[Any], bits: int = STEP_BITS) -> NDArray[np.float64
 
 
 def answers_of(
-    model: ManyCountable, candidates: Sequence[Query]
+    model: ManyCountSource, candidates: Sequence[Query]
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """The place of each candidate, and the model's answer to its marginal as a flat vector."""
     places: dict[Attrs, list[int]] = {}

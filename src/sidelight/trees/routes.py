@@ -1,9 +1,10 @@
 """Where the attributes of a marginal are brought together in a junction tree, and in which order.
 
 The attributes asked for are brought together at one clique, the centre. Every branch of the tree that holds
-some of them sends one message there, about those, given what the branch shares with the clique it arrives
-at. A plan says which messages, and which order multiplies them in with the least work. The centre lies in
-the middle: messages about one attribute serve many questions, and those about several are large.
+some of them sends one message there: their distribution, given the separator between the branch and the
+clique it arrives at. A route lists these messages in the order that multiplies them in with the least work.
+The centre lies in the middle: messages about one attribute serve many questions, and those about several
+are large.
 
 Sets of attributes are whole numbers here: attribute i of the domain is bit i.
 """
@@ -33,7 +34,7 @@ class Branch(NamedTuple):
     about: int
 
 
-class Plan(NamedTuple):
+class Route(NamedTuple):
     """How what is known on one clique, and beyond it, becomes one table."""
 
     cost: float
@@ -44,7 +45,7 @@ class Plan(NamedTuple):
 
 
 class Routes:
-    """The plans for one tree, made when they are asked for."""
+    """The routes of one tree, made when they are asked for."""
 
     def __init__(self, tree: JunctionTree) -> None:
         self._sizes = tree.domain.shape
@@ -61,13 +62,13 @@ class Routes:
         self._sides: dict[tuple[int, int], int] = {}
         self._shortcuts: dict[Branch, tuple[Branch, ...]] = {}
         self._centres: dict[int, int] = {}
-        self._plans: dict[tuple[int, int, int], Plan] = {}
+        self._routes: dict[tuple[int, int, int], Route] = {}
         self._places: dict[Attrs, tuple[Any, ...]] = {}
 
     @staticmethod
     @lru_cache(maxsize=8)
     def of(tree: JunctionTree) -> "Routes":
-        """The plans for this tree, with all that were made for models of the same tree."""
+        """The routes of this tree, with all that were made for models of the same tree."""
         return Routes(tree)
 
     def mask(self, attrs: Iterable[str]) -> int:
@@ -105,17 +106,17 @@ class Routes:
             # Those that need the same large message stand together: it is made once.
             messages = sorted(
                 (-self.size(self.separator(branch) | branch.about), branch)
-                for branch, _ in self.plan(centre, wanted).steps
+                for branch, _ in self.route(centre, wanted).steps
             )
             self._places[attrs] = centre, messages, -len(attrs), attrs
         return self._places[attrs]
 
-    def plan(self, clique: int, wanted: int, *, without: int = -1) -> Plan:
+    def route(self, clique: int, wanted: int, *, without: int = -1) -> Route:
         """What brings these attributes together here; the way to one neighbour may be barred."""
         key = clique, wanted, without
-        if key not in self._plans:
-            self._plans[key] = self._cheapest(clique, wanted, self._branches(clique, wanted, without))
-        return self._plans[key]
+        if key not in self._routes:
+            self._routes[key] = self._cheapest(clique, wanted, self._branches(clique, wanted, without))
+        return self._routes[key]
 
     def _crowd(self, clique: int, wanted: int) -> tuple[int, int]:
         """How many attributes a branch has to bring at once, and how large the table is that they meet."""
@@ -166,13 +167,13 @@ class Routes:
             self._shortcuts[branch] = found
         return self._shortcuts[branch]
 
-    def _cheapest(self, clique: int, wanted: int, branches: Sequence[Branch]) -> Plan:
+    def _cheapest(self, clique: int, wanted: int, branches: Sequence[Branch]) -> Route:
         shared = self._shared(clique, wanted, branches)
         best = self._in_order(shared, wanted, self._greedy(shared, wanted, branches))
         if best.cost > _WORTH and 1 < len(branches) <= _FEW:
             best = min(
                 (self._in_order(shared, wanted, order) for order in permutations(branches)),
-                key=lambda plan: plan.cost,
+                key=lambda route: route.cost,
             )
         return best
 
@@ -187,7 +188,7 @@ class Routes:
             order.append(waiting.pop(best))
         return order
 
-    def _in_order(self, shared: int, wanted: int, order: Sequence[Branch]) -> Plan:
+    def _in_order(self, shared: int, wanted: int, order: Sequence[Branch]) -> Route:
         cost, table = float(self.size(shared)), shared
         steps = []
         for number, branch in enumerate(order):
@@ -195,7 +196,7 @@ class Routes:
             cost += self._price(table, branch, keep)
             table = (table | branch.about) & keep
             steps.append((branch, keep))
-        return Plan(cost, shared, tuple(steps))
+        return Route(cost, shared, tuple(steps))
 
     def _needed(self, wanted: int, waiting: Sequence[Branch], *, without: Branch) -> int:
         """What is asked for, and what the messages to come are given."""

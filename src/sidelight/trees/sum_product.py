@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.errors import InputError
 from sidelight.trees.arrays import Arrays
-from sidelight.trees.clique_plan import CliquePlan
+from sidelight.trees.clique_layout import CliqueLayout
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.nesting import inner_order as inner_order  # where others look for it
 from sidelight.trees.summing import Projection
@@ -64,8 +64,8 @@ class Calibrator:
         homes: list[dict[int, Attrs]] = [{} for _ in self._attrs]
         for number, attrs in enumerate([*sets, *(attrs for attrs, _ in self._fixed)]):
             homes[self._home(attrs)][number] = attrs
-        self._plans = [CliquePlan.of(tree, clique, held, library) for clique, held in enumerate(homes)]
-        self._beliefs: list[Any] = [None] * len(self._attrs)
+        self._layouts = [CliqueLayout.of(tree, clique, held, library) for clique, held in enumerate(homes)]
+        self._products: list[Any] = [None] * len(self._attrs)
         """The product of each clique, where it is written down."""
         self._factors: list[list[Any]] = [[] for _ in self._attrs]
         """The tables whose product p is on each clique, where it is not."""
@@ -74,7 +74,7 @@ class Calibrator:
         self._lifts = [0.0] * len(self._attrs)
         """Of each clique: the logarithm that is put on its product, so that its message peaks near 1."""
         self._edges: dict[int, tuple[Projection, Projection]] = {}
-        self._gauges: list[list[Any]] = [[None] * len(plan.free) for plan in self._plans]
+        self._gauges: list[list[Any]] = [[None] * len(layout.free) for layout in self._layouts]
         """What ``_regauge`` adds to each clique's free tables: in all, nothing."""
         self._fallen = [0.0] * len(self._attrs)
         """Of each clique: how far its product was below its scale in the last pass, as a logarithm."""
@@ -82,18 +82,18 @@ class Calibrator:
         self._together: set[int] = set()
         """Cliques whose free tables conflict: they are added in logarithms, on the whole clique."""
 
-    def beliefs(self) -> Iterator[Any]:
+    def clique_marginals(self) -> Iterator[Any]:
         """The distribution p on each clique, after ``run``, axes in ``inner_order``; none is kept here."""
         for clique, factors in enumerate(self._factors):
             if factors:
-                self._beliefs[clique] = self._library.empty(self._shape(clique))
+                self._products[clique] = self._library.empty(self._shape(clique))
                 self._write_down(clique, factors)
                 self._factors[clique] = []
-            belief, self._beliefs[clique] = self._beliefs[clique], None
-            yield belief
+            product, self._products[clique] = self._products[clique], None
+            yield product
 
     def run(self, potentials: Sequence[Any]) -> float:
-        """Calibrate: ``beliefs`` and ``marginals`` then tell p. Returns ln Z."""
+        """Calibrate: ``clique_marginals`` and ``marginals`` then tell p. Returns ln Z."""
         known = self._known(potentials)
         with self._library.quiet():
             log_partition = self._sum_scaled(known)
@@ -102,8 +102,8 @@ class Calibrator:
     def marginals(self) -> list[Any]:
         """The distribution p on each of the sets, after ``run``."""
         found: list[Any] = [None] * self._count
-        for plan, tables in zip(self._plans, self._tables, strict=True):
-            for number, index in plan.sets.items():
+        for layout, tables in zip(self._layouts, self._tables, strict=True):
+            for number, index in layout.sets.items():
                 if number < self._count:
                     found[number] = tables[index]
         return found
@@ -125,9 +125,9 @@ class Calibrator:
         """The logarithms that each clique's small tables start with."""
         given = [*potentials, *(table for _, table in self._fixed)]
         known: list[dict[int, Any]] = []
-        for plan in self._plans:
+        for layout in self._layouts:
             logarithms: dict[int, Any] = {}
-            for number, index in plan.sets.items():
+            for number, index in layout.sets.items():
                 before = logarithms.get(index)
                 logarithms[index] = given[number] if before is None else before + given[number]
             known.append(logarithms)
@@ -135,14 +135,14 @@ class Calibrator:
 
     def _carried(self, clique: int, given: Mapping[int, Any], combine: Any, neutral: float) -> list[Any]:
         """What is given on small tables, brought together on the free ones; None where there is nothing."""
-        library, plan = self._library, self._plans[clique]
+        library, layout = self._library, self._layouts[clique]
         if not given:
-            return [None] * len(plan.free)
-        sums: list[Any] = [given.get(index) for index in range(len(plan.carriers))]
+            return [None] * len(layout.free)
+        sums: list[Any] = [given.get(index) for index in range(len(layout.carriers))]
         mine: set[int] = set()
         # From the smallest tables outward: each is combined with the one that carries it.
         for index in range(len(sums) - 1, -1, -1):
-            held, carrier, projection = sums[index], plan.carriers[index], plan.projections[index]
+            held, carrier, projection = sums[index], layout.carriers[index], layout.projections[index]
             if held is None:
                 continue
             if held.shape != projection.shape:
@@ -153,47 +153,47 @@ class Calibrator:
             part = held.reshape(projection.wide)
             if sums[carrier] is None:
                 sums[carrier] = part
-            elif carrier in mine and sums[carrier].shape == plan.projections[carrier].shape:
+            elif carrier in mine and sums[carrier].shape == layout.projections[carrier].shape:
                 combine(sums[carrier], part, sums[carrier])
             else:
                 sums[carrier] = combine(sums[carrier], part)
                 mine.add(carrier)
-        return [sums[index] for index in plan.free]
+        return [sums[index] for index in layout.free]
 
-    def _belief(self, clique: int) -> Any:
-        if self._beliefs[clique] is None:
-            self._beliefs[clique] = self._library.empty(self._shape(clique))
-        return self._beliefs[clique]
+    def _product(self, clique: int) -> Any:
+        if self._products[clique] is None:
+            self._products[clique] = self._library.empty(self._shape(clique))
+        return self._products[clique]
 
     def _shape(self, clique: int) -> tuple[int, ...]:
         return self._tree.domain.project(self._attrs[clique]).shape
 
     def _wide(self, clique: int, tables: Sequence[Any]) -> list[Any]:
         """The free tables that there are, each spread over the clique."""
-        plan = self._plans[clique]
+        layout = self._layouts[clique]
         return [
-            table.reshape(plan.projections[index].wide)
-            for index, table in zip(plan.free, tables, strict=True)
+            table.reshape(layout.projections[index].wide)
+            for index, table in zip(layout.free, tables, strict=True)
             if table is not None
         ]
 
     def _write_down(self, clique: int, factors: Sequence[Any]) -> None:
-        """The belief as the product of these tables."""
-        library, belief = self._library, self._belief(clique)
+        """Write a clique down as the product of these tables."""
+        library, product = self._library, self._product(clique)
         parts = self._wide(clique, factors)
         covered = len(parts) > 1 and np.broadcast_shapes(*(tuple(p.shape) for p in parts[:2]))
-        if covered == tuple(belief.shape):
-            library.multiply(parts[0], parts[1], belief)
+        if covered == tuple(product.shape):
+            library.multiply(parts[0], parts[1], product)
             parts = parts[2:]
         else:
-            belief[...] = parts[0] if parts else 1.0
+            product[...] = parts[0] if parts else 1.0
             parts = parts[1:]
         for part in parts:
-            library.multiply(belief, part, belief)
+            library.multiply(product, part, product)
 
     def _multiply_out(self, clique: int, known: Mapping[int, Any], heard: Mapping[int, Any]) -> float:
         """The clique as a product, written down or not; the logarithm of its scale."""
-        library, lift, plan = self._library, self._lifts[clique], self._plans[clique]
+        library, lift, layout = self._library, self._lifts[clique], self._layouts[clique]
         carried = self._carried(clique, known, library.add, 0.0)
         potentials = [_plus(*pair) for pair in zip(carried, self._gauges[clique], strict=True)]
         # Messages may have underflowed: they are multiplied in, so that what they bring down is noticed.
@@ -203,10 +203,10 @@ class Calibrator:
             return self._add_together(clique, potentials, messages)
         factors: list[Any] = []
         scale = 0.0
-        for index, logarithms, message in zip(plan.free, potentials, messages, strict=True):
+        for index, logarithms, message in zip(layout.free, potentials, messages, strict=True):
             peak = -lift if not factors else 0.0
             if logarithms is None:
-                table = library.full(plan.projections[index].shape, math.exp(-peak))
+                table = library.full(layout.projections[index].shape, math.exp(-peak))
             else:
                 peak += library.greatest(logarithms)
                 if not math.isfinite(peak):
@@ -215,64 +215,64 @@ class Calibrator:
                 table = library.exp(table, table if table.ndim else None)
             factors.append(table if message is None else table * message)
             scale += peak
-        if plan.across is None:
+        if layout.across is None:
             self._write_down(clique, factors)
         else:
             self._factors[clique] = factors
-            self._beliefs[clique] = None  # of a pass in logarithms; whole cliques are not kept for nothing
+            self._products[clique] = None  # of a pass in logarithms; whole cliques are not kept for nothing
         return scale
 
     def _add_together(self, clique: int, potentials: Sequence[Any], messages: Sequence[Any]) -> float:
         """The same where free tables conflict: their logarithms are added before anything can underflow."""
-        library, belief = self._library, self._belief(clique)
-        belief[...] = 0.0
+        library, product = self._library, self._product(clique)
+        product[...] = 0.0
         for part in self._wide(clique, potentials):
-            library.add(belief, part, belief)
-        peak = library.greatest(belief) - self._lifts[clique]
-        library.add(belief, -peak, belief)
-        library.exp(belief, belief)
+            library.add(product, part, product)
+        peak = library.greatest(product) - self._lifts[clique]
+        library.add(product, -peak, product)
+        library.exp(product, product)
         for part in self._wide(clique, messages):
-            library.multiply(belief, part, belief)
+            library.multiply(product, part, product)
         return peak
 
     def _send(self, clique: int) -> Any:
         """Σ of the clique's product over all that the parent does not know."""
-        plan = self._plans[clique]
+        layout = self._layouts[clique]
         if self._factors[clique]:
-            assert plan.up is not None
-            return plan.up(self._factors[clique])
-        message = self._beliefs[clique]
-        for index in plan.path:
-            message = plan.projections[index].sum(message)
+            assert layout.up is not None
+            return layout.up(self._factors[clique])
+        message = self._products[clique]
+        for index in layout.path:
+            message = layout.projections[index].sum(message)
         return message
 
     def _hear(self, clique: int, ratio: Any) -> None:
         """Multiply by what the parent knows over what was sent to it."""
-        plan, factors = self._plans[clique], self._factors[clique]
+        layout, factors = self._layouts[clique], self._factors[clique]
         if factors:
-            first = plan.free.index(plan.path[0])
-            factors[first] = factors[first] * ratio.reshape(plan.spread)
+            first = layout.free.index(layout.path[0])
+            factors[first] = factors[first] * ratio.reshape(layout.path_wide)
         else:
-            belief = self._beliefs[clique]
-            self._library.multiply(belief, ratio.reshape(self._edge(clique)[0].wide), belief)
+            product = self._products[clique]
+            self._library.multiply(product, ratio.reshape(self._edge(clique)[0].wide), product)
 
     def _read(self, clique: int) -> list[Any]:
         """Every small table of a clique, as its product now is."""
-        plan, factors = self._plans[clique], self._factors[clique]
+        layout, factors = self._layouts[clique], self._factors[clique]
         ready: dict[int, Any] = {}
-        for place, index in enumerate(plan.free if factors else ()):
+        for place, index in enumerate(layout.free if factors else ()):
             ready[index] = factors[place]
             if len(factors) > 1:
-                assert plan.across is not None
-                contraction, wide = plan.across[place]
+                assert layout.across is not None
+                contraction, wide = layout.across[place]
                 others = contraction([f for other, f in enumerate(factors) if other != place])
                 ready[index] = factors[place] * others.reshape(wide)
         tables: list[Any] = []
-        for index, (carrier, projection) in enumerate(zip(plan.carriers, plan.projections, strict=True)):
+        for index, (carrier, projection) in enumerate(zip(layout.carriers, layout.projections, strict=True)):
             if index in ready:
                 tables.append(ready[index])
             else:
-                tables.append(projection.sum(self._beliefs[clique] if carrier is None else tables[carrier]))
+                tables.append(projection.sum(self._products[clique] if carrier is None else tables[carrier]))
         return tables
 
     def _sum_scaled(self, known: list[dict[int, Any]]) -> float:
@@ -294,24 +294,24 @@ class Calibrator:
                 return -math.inf
             scale += math.log(peak)
             above = heard[tree.parents[clique]]
-            at = self._plans[tree.parents[clique]].separators[clique]
+            at = self._layouts[tree.parents[clique]].separators[clique]
             above[at] = above[at] * (message / peak) if at in above else message / peak
         tables = self._read(root)
-        total = library.total(tables[-1] if tables else self._beliefs[root])
+        total = library.total(tables[-1] if tables else self._products[root])
         if not self._settle(root, total):
             return -math.inf
         self._tables[root] = [table * (1.0 / total) for table in tables]
         if self._factors[root]:
             self._factors[root][0] = self._factors[root][0] * (1.0 / total)
         else:
-            library.multiply(self._beliefs[root], 1.0 / total, self._beliefs[root])
+            library.multiply(self._products[root], 1.0 / total, self._products[root])
         for clique in tree.order[1:]:
             parent = tree.parents[clique]
-            above = self._tables[parent][self._plans[parent].separators[clique]]
+            above = self._tables[parent][self._layouts[parent].separators[clique]]
             self._hear(clique, library.ratio(above, sent[clique]))
             self._tables[clique] = tables = self._read(clique)
             # A message near the least of all numbers makes a ratio beyond the greatest.
-            if not math.isfinite(library.total(tables[-1] if tables else self._belief(clique))):
+            if not math.isfinite(library.total(tables[-1] if tables else self._product(clique))):
                 return -math.inf
         return scale + math.log(total)
 
@@ -319,7 +319,7 @@ class Calibrator:
         """Lift the clique's next product as far as this one fell; whether all falls together are bearable."""
         moved = math.log(peak) if 0.0 < peak < math.inf else -math.inf
         self._fallen[clique] = min(moved, 0.0)
-        if math.isfinite(moved) and self._plans[clique].free:
+        if math.isfinite(moved) and self._layouts[clique].free:
             lift = self._lifts[clique] - moved
             self._lifts[clique] = min(max(lift, -_MOST_FALL), _MOST_FALL)
         return sum(self._fallen) >= -_MOST_FALL
@@ -338,23 +338,23 @@ class Calibrator:
     def _sum_logarithms(self, potentials: Sequence[Any]) -> float:
         """The same in log-sum-exp, for potentials too peaked for scaled probabilities."""
         library, tree = self._library, self._tree
-        beliefs = [self._belief(clique) for clique in range(len(self._attrs))]
+        products = [self._product(clique) for clique in range(len(self._attrs))]
         free = [
             self._carried(clique, known, library.add, 0.0)
             for clique, known in enumerate(self._known(potentials))
         ]
-        for clique, belief in enumerate(beliefs):
+        for clique, product in enumerate(products):
             self._factors[clique] = []
-            belief[...] = 0.0
+            product[...] = 0.0
             for part in self._wide(clique, free[clique]):
-                library.add(belief, part, belief)
+                library.add(product, part, product)
         sent: dict[int, Any] = {}
         for clique in reversed(tree.order[1:]):
             below, above = self._edge(clique)
-            sent[clique] = message = below.log_sum(beliefs[clique])
-            parent = beliefs[tree.parents[clique]]
+            sent[clique] = message = below.log_sum(products[clique])
+            parent = products[tree.parents[clique]]
             library.add(parent, message.reshape(above.wide), parent)
-        root = beliefs[tree.order[0]]
+        root = products[tree.order[0]]
         peak = library.greatest(root)
         if not math.isfinite(peak):
             raise InputError(
@@ -366,11 +366,11 @@ class Calibrator:
         for clique in tree.order[1:]:
             below, above = self._edge(clique)
             # Where the message sent was −∞ the child holds −∞ already, and nothing is to be taken off.
-            down = above.log_sum(beliefs[tree.parents[clique]]) - library.finite(sent[clique])
-            library.add(beliefs[clique], down.reshape(below.wide), beliefs[clique])
-        for belief in beliefs:
-            library.exp(belief, belief)
-        self._tables = [self._read(clique) for clique in range(len(beliefs))]
+            down = above.log_sum(products[tree.parents[clique]]) - library.finite(sent[clique])
+            library.add(products[clique], down.reshape(below.wide), products[clique])
+        for product in products:
+            library.exp(product, product)
+        self._tables = [self._read(clique) for clique in range(len(products))]
         self._failures += 1
         if self._failures > _FEW_FAILURES:
             self._together.update(c for c, fall in enumerate(self._fallen) if fall < -_MOST_FALL / 4)
@@ -385,22 +385,22 @@ class Calibrator:
         not share: then a table peaks where the others let it.
         """
         library = self._library
-        for clique, plan in enumerate(self._plans):
+        for clique, layout in enumerate(self._layouts):
             moved: dict[int, Any] = {}
-            for other, index in plan.separators.items():
+            for other, index in layout.separators.items():
                 is_child = self._tree.parents[other] == clique
                 message = library.finite(sent[other]) if is_child else -library.finite(sent[clique])
                 moved[index] = _plus(moved.get(index), message)
             gauges = self._carried(clique, moved, library.add, 0.0)
-            for one, other, axes, wide, onto in plan.moves:
+            for one, other, axes, wide, onto in layout.moves:
                 table = _plus(free[clique][one], gauges[one])
                 if table is not None:
                     most = library.finite(library.max(table, axes))
                     gauges[one] = _plus(gauges[one], -most.reshape(wide))
                     gauges[other] = _plus(gauges[other], most.reshape(onto))
             self._gauges[clique] = [
-                None if gauge is None else gauge + library.full(plan.projections[index].shape, 0.0)
-                for index, gauge in zip(plan.free, gauges, strict=True)
+                None if gauge is None else gauge + library.full(layout.projections[index].shape, 0.0)
+                for index, gauge in zip(layout.free, gauges, strict=True)
             ]
         self._lifts = [0.0] * len(self._attrs)
 

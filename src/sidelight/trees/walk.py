@@ -35,7 +35,7 @@ class Walk:
         calibrator = Calibrator(tree, [], library=arrays("numpy"), fixed=potentials)
         calibrator.run([])
         self._tree = tree
-        self._beliefs: list[Array] = list(calibrator.beliefs())
+        self._cliques: list[Array] = list(calibrator.clique_marginals())
         self._homes: list[list[tuple[Attrs, Projection, list[int], list[int]]]] = [[] for _ in tree.cliques]
         """The marginals of each clique, with how their axes are turned out of the clique's order and back."""
         for attrs in marginals:
@@ -51,7 +51,7 @@ class Walk:
         }
         """From a clique, and from its parent, onto what they share."""
         self._shared = {
-            clique: below.sum(self._beliefs[clique]) for clique, (below, _) in self._edges.items()
+            clique: below.sum(self._cliques[clique]) for clique, (below, _) in self._edges.items()
         }
         """What each clique and its parent last agreed on."""
 
@@ -74,20 +74,20 @@ class Walk:
                     self._carry(clique, up=True)
 
     def _change(self, clique: int, step: Callable[[Attrs, Array], Array]) -> None:
-        belief = self._beliefs[clique]
+        held = self._cliques[clique]
         for attrs, onto, out, back in self._homes[clique]:
-            factor = np.exp(step(attrs, np.transpose(onto.sum(belief), out)))
-            np.multiply(belief, np.transpose(factor, back).reshape(onto.wide), out=belief)
+            factor = np.exp(step(attrs, np.transpose(onto.sum(held), out)))
+            np.multiply(held, np.transpose(factor, back).reshape(onto.wide), out=held)
 
     def _carry(self, clique: int, *, up: bool) -> None:
         """Bring a clique, or with ``up`` its parent, to what the other says of what they share."""
         (below, above), parent = self._edges[clique], self._tree.parents[clique]
         source, target = (clique, parent) if up else (parent, clique)
-        now = (below if up else above).sum(self._beliefs[source])
+        now = (below if up else above).sum(self._cliques[source])
         before = self._shared[clique]
         ratio = np.divide(now, before, out=np.ones(now.shape), where=before > 0)
         wide = (above if up else below).wide
-        np.multiply(self._beliefs[target], ratio.reshape(wide), out=self._beliefs[target])
+        np.multiply(self._cliques[target], ratio.reshape(wide), out=self._cliques[target])
         self._shared[clique] = now
 
     def _onto(self, clique: int, attrs: Sequence[str]) -> Projection:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sidelight as sl
+from cards import card_of
 from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
@@ -40,7 +41,7 @@ def shuffled(table, *, seed):
 
 def fitted(table, **settings):
     model = Histogram.of_counts(table.domain, table.count(table.domain.attrs), total=float(table.records))
-    return Release(model, (), (), **settings)
+    return Release(model, (), card_of(model), **settings)
 
 
 def wide(number, *, seed, attributes=12, values=8):

@@ -1,7 +1,6 @@
 """Measured quality in words and on disk."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ def off(error, standard_error, *, marginals=10, of=10):
 
 
 def quality(**attributes):
-    return Quality(degrees={2: off(0.10, 0.01), 1: off(0.03, 0.02)}, attributes=attributes)
+    return Quality(degrees={"2-way": off(0.10, 0.01), "1-way": off(0.03, 0.02)}, attributes=attributes)
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ def test_digits_follow_the_noise():
 
 
 def test_an_even_part_is_said_to_be_one():
-    some = Quality(degrees={3: off(0.1, 0.01, marginals=1000, of=9880)}, attributes={})
+    some = Quality(degrees={"3-way": off(0.1, 0.01, marginals=1000, of=9880)}, attributes={})
 
     assert "an even part of them was measured: 1,000 of 9,880" in some.sentence
 
@@ -79,14 +78,13 @@ def test_a_folder_of_an_older_sidelight_has_no_quality_and_loads(saved):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda plain: plain["degrees"].update({"7": plain["degrees"]["2"]}),
+        lambda plain: plain["degrees"].update({"7-way": plain["degrees"]["2-way"]}),
         lambda plain: plain["degrees"].clear(),
-        lambda plain: plain["attributes"].update({"nobody": plain["degrees"]["2"]}),
-        lambda plain: plain["degrees"]["2"].update(error="good"),
-        lambda plain: plain["degrees"]["2"].update(error=True),
-        lambda plain: plain["degrees"]["2"].update(standard_error=0.0),
-        lambda plain: plain["degrees"]["2"].update(marginals=5, of=4),
-        lambda plain: plain["degrees"]["2"].pop("of"),
+        lambda plain: plain["degrees"]["2-way"].update(error="good"),
+        lambda plain: plain["degrees"]["2-way"].update(error=True),
+        lambda plain: plain["degrees"]["2-way"].update(standard_error=0.0),
+        lambda plain: plain["degrees"]["2-way"].update(marginals=5, of=4),
+        lambda plain: plain["degrees"]["2-way"].pop("of"),
         lambda plain: plain.pop("attributes"),
     ],
 )
@@ -103,11 +101,3 @@ def test_a_notebook_shows_it_first(saved):
     shown = release._repr_html_()
 
     assert shown.index("2-way tables are off by") < shown.index("privacy spent")
-
-
-def test_a_card_without_quality_gives_a_release_without_it(saved):
-    release = sl.Release.load(saved)
-
-    bare = replace(release, card={})
-
-    assert bare.quality is None

@@ -15,18 +15,17 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.fit.following import Pulled, following
 from sidelight.measurement import Measurement
 from sidelight.models.graphical import GraphicalModel
 from sidelight.public.prior import Prior
-from sidelight.queries.query import Countable
 from sidelight.select.improvement import Profile, Prospect
-from sidelight.select.score import ManyCountable
 from sidelight.uncertainty.dispersion import Evidence, PooledSpread, SpreadPrior, mass_of
 
 Array = NDArray[np.float64]
-Follower = TypeVar("Follower", bound=Countable)
+Follower = TypeVar("Follower", bound=CountSource)
 
 _APART = 0.1
 """The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
@@ -101,7 +100,7 @@ class Beliefs:
         self.held |= self._all_tried(waiting, model)
         return model
 
-    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: Countable) -> dict[Attrs, Belief]:
+    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: CountSource) -> dict[Attrs, Belief]:
         return {c: self._tried(one.against(model)) for c, one in answers.items()}
 
     def pooled(self) -> dict[int, PooledSpread]:
@@ -146,7 +145,7 @@ class Beliefs:
         return following(start, self.prior.model.potentials, answers, total=self.total)
 
     def prospects(
-        self, model: ManyCountable, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
+        self, model: ManyCountSource, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
     ) -> dict[Attrs, Prospect]:
         """What each candidate may be worth, by weights of at most 1."""
         # One at a time, in whatever order: the answers to all of them may be larger than the model.

@@ -38,6 +38,7 @@ class Reweighting:
 
     def __init__(self, support: Support, total: float) -> None:
         scaled = support.with_total(total)
+        self.domain = support.domain
         self._weights = scaled.weights.copy()
         # It sees the weights as they move, and is given to nobody.
         self._now = replace(scaled, weights=self._weights)

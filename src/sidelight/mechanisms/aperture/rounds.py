@@ -28,13 +28,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.candidates import marginal_stddev
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.unit import Unit
 from sidelight.select.improvement import Prospect
-from sidelight.select.score import ManyCountable
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class Forecast:
     def of(
         cls,
         beliefs: Beliefs,
-        model: ManyCountable,
+        model: ManyCountSource,
         candidates: Sequence[Attrs],
         weights: Mapping[Attrs, float],
         *,
@@ -124,7 +124,7 @@ def beyond(remaining: Cost, kept_back: Fraction) -> Cost:
     return part
 
 
-def expected_error(beliefs: Beliefs, model: ManyCountable, asked: Sequence[Attrs]) -> float:
+def expected_error(beliefs: Beliefs, model: ManyCountSource, asked: Sequence[Attrs]) -> float:
     """The mean error in records that is expected of these marginals, by the median spread of their like."""
     spreads = {order: float(pooled.quartiles[1]) for order, pooled in beliefs.pooled().items()}
     prospects = beliefs.prospects(model, asked, dict.fromkeys(asked, 1.0))

@@ -18,7 +18,7 @@ from sidelight.trees.summing import Projection
 
 
 @dataclass(frozen=True)
-class CliquePlan:
+class CliqueLayout:
     """The small tables of one clique, carriers first, and who reads which."""
 
     carriers: list[int | None]
@@ -30,8 +30,8 @@ class CliquePlan:
     """The table on what is shared with each neighbour in the tree."""
     path: list[int]
     """The tables from the clique to what it shares with its parent; none at the root."""
-    spread: tuple[int, ...]
-    """The shape in which what is shared with the parent is spread over the first table of the path."""
+    path_wide: tuple[int, ...]
+    """The shape that broadcasts what is shared with the parent over the first table of the path."""
     free: list[int]
     """The tables whose product the clique is."""
     moves: list["Move"]
@@ -39,11 +39,14 @@ class CliquePlan:
     up: Contraction | None
     """From those onto what is shared with the parent."""
     across: list[tuple[Contraction, tuple[int, ...]]] | None
-    """From all others onto each of those, and the shape to spread it; None: the product is written down."""
+    """For each free table: from all others onto it, and the shape that broadcasts the result over it. None
+    where writing the whole product down costs less."""
 
     @classmethod
-    def of(cls, tree: JunctionTree, clique: int, held: Mapping[int, Attrs], library: Arrays) -> "CliquePlan":
-        """The plan of this clique of the tree, home to these sets."""
+    def of(
+        cls, tree: JunctionTree, clique: int, held: Mapping[int, Attrs], library: Arrays
+    ) -> "CliqueLayout":
+        """The layout of this clique of the tree, home to these sets."""
         attrs, parent, sizes = (
             inner_order(tree.domain, tree.cliques[clique]),
             tree.parents[clique],
@@ -79,8 +82,8 @@ class CliquePlan:
 
 
 Move = tuple[int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""From which free table, to which; the axes of the first that the second lacks; what they share, spread
-over the first and over the second."""
+"""From which free table, to which; the axes of the first that the second lacks; the shapes that broadcast
+what they share over the first and over the second."""
 
 
 def _move(one: int, tables: Sequence[Attrs], sizes: Mapping[str, int]) -> Move:
