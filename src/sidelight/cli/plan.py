@@ -54,7 +54,7 @@ def plan(
         workload=workload, public=one_or_all(public), ledger=book,
         quality_share=quality_share, settings=parse_settings(settings),
     )  # fmt: skip
-    facts = planned.as_json()
+    facts = planned.as_json() | {"meaning": planned.meaning}
     if book is not None:
         facts["affordable"] = book.can_pay(planned.allotment)
     if as_json:
@@ -72,13 +72,14 @@ def describe(facts: dict[str, Any]) -> str:
         f"workload   {facts['queries']} queries",
         f"protects   {facts['unit']['relation']}, {facts['unit']['records']} record(s) a person",
         f"cost       ε = {facts['epsilon']:g} at δ = {facts['delta']:g}, " + spent.format(**facts),
+        f"means      {facts['meaning']}",
         f"measures   up to {facts['measurements']} times, σ = {facts['noise_stddev']:.4g} on each number",
         f"memory     model {_size(facts['model_bytes'])}, exact counts {_size(facts['counting_bytes'])}",
     ]
     if facts["quality_stddev"] is not None:
         lines.append(
-            f"quality    measured with {facts['quality_share']:.2g} of the budget, to ± "
-            f"{facts['quality_stddev']:.3g} records a table"
+            f"quality    {facts['quality_share']:.3g} of the budget measures the mean error of a table to "
+            f"± {facts['quality_stddev']:.3g} records"
         )
     if "affordable" in facts:
         lines.append(f"ledger     {'can pay for it' if facts['affordable'] else 'CANNOT pay for it'}")

@@ -82,7 +82,7 @@ def release(
         quality_share=quality_share, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
-        facts = plan.as_json()
+        facts = plan.as_json() | {"meaning": plan.meaning}
         facts["affordable"] = book.can_pay(plan.allotment)
         tell_json(facts) if as_json else talk(describe(facts))
         return
@@ -119,6 +119,8 @@ def release(
         talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card.epsilon_spent:.4g} spent.")
         if made.card.paid_again is not None:
             talk(_said_of_repeats(made.card.paid_again.events))
+        for sentence in made.card.unmeasured.sentences if made.card.unmeasured is not None else ():
+            talk(sentence)
         talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
 
 

@@ -25,6 +25,7 @@ from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.unit import Unit
 from sidelight.releases.quality import Quality
 from sidelight.releases.typed_json import from_json, to_json
+from sidelight.releases.unmeasured import Unmeasured
 from sidelight.sources import shown_name
 from sidelight.uncertainty.disagreement import Disagreement
 from sidelight.uncertainty.model_error import ModelDispersion
@@ -137,6 +138,8 @@ class Card:
     """n, public or noisy."""
     quality: Quality | None = None
     """How far off the release is, as it was measured under ε; None where that was switched off."""
+    unmeasured: Unmeasured | None = None
+    """What no measurement covers; None on cards from before this was written."""
     model_error: ModelDispersion | None = None
     """What the measurements tell about the error of the model; None where none of them counted records."""
     notes: tuple[str, ...] = ()

@@ -21,6 +21,8 @@ def release_html(release: "Release") -> str:
     if card.public is not None:
         records = card.public.records
         facts.append(("public data", "used" if records is None else f"{records:,.0f} records"))
+    if card.unmeasured is not None and card.unmeasured.attributes:
+        facts.append(("never measured", listed(card.unmeasured.attributes)))
     measured = dict.fromkeys(measurement.query.describe() for measurement in release.measurements)
     facts.append(("measured", listed(measured)))
     return table(

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sidelight._check import listed
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError, PrivacyWarning, SettingError, WorkloadError
@@ -14,6 +15,7 @@ from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
@@ -150,8 +152,38 @@ class Plan:
             "counting_bytes": outlook.counting_bytes,
             "quality_share": self.quality_share,
             "quality_stddev": self.quality_stddev,
-            "notes": list(outlook.notes),
+            "notes": [*outlook.notes, *self.unmeasurable],
         }
+
+    @property
+    def meaning(self) -> str:
+        """What this much privacy loss allows somebody who accuses people, in a sentence."""
+        return Meaning.of(self.allotment).sentence(self.unit)
+
+    @property
+    def unmeasurable(self) -> tuple[str, ...]:
+        """What will not be measured, as far as that is known beforehand, in sentences."""
+        asked = [attrs for attrs in self.workload.attribute_sets if attrs]
+        outlook, said = self.outlook, []
+        if outlook.oversized:
+            names = listed((" × ".join(attrs) for attrs in outlook.oversized), 5)
+            said.append(f"Too large to be measured, so the model fills them in: {names}.")
+        if outlook.measurements < len(asked):
+            said.append(
+                f"At most {outlook.measurements:,} of the workload's {len(asked):,} marginals can be "
+                "measured; the model fills in the others."
+            )
+        reached = outlook.measurements * max(map(len, asked), default=0)
+        about = {attr for attrs in asked for attr in attrs}
+        if reached < len(about):
+            said.append(
+                f"At most {reached} of the workload's {len(about)} attributes can be measured at all. Ask "
+                "for more rounds, or for a mechanism that measures every attribute (aim)."
+            )
+        unasked = [attr for attr in self.domain.attrs if attr not in about]
+        if unasked:
+            said.append(f"Not in the workload, so not measured: {listed(unasked, 12)}.")
+        return tuple(said)
 
     @property
     def quality_stddev(self) -> float | None:

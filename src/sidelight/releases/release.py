@@ -65,7 +65,8 @@ class Release:
         ``noise_error`` is what the noise makes, and missing where none is known to be in the counts;
         ``model_error`` what the model and the public data make, and missing in releases of sidelights
         that did not estimate it. ``standard_error`` and the interval hold all that is known.
-        The source is ``private``, ``both`` (answers and a prior) or ``model``. See docs/guides/error_bars.md.
+        The source is ``private``, ``both`` (answers and a prior), ``model``, or ``unmeasured`` where no
+        measurement was about one of the attributes. See docs/guides/error_bars.md.
         """
         import pyarrow as pa
 

@@ -30,6 +30,7 @@ from sidelight.releases.plan import Plan
 from sidelight.releases.prior_folder import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
+from sidelight.releases.unmeasured import Unmeasured
 from sidelight.uncertainty.disagreement import Disagreement, disagreements
 
 _LISTED = 2000
@@ -214,6 +215,9 @@ def _card(
         schema=plan.schema.fingerprint,
         total=outcome.model.total,
         quality=quality,
+        unmeasured=Unmeasured.after(
+            outcome.measurements, plan.workload.attribute_sets, plan.domain, public_attrs=outcome.public_attrs
+        ),
         model_error=outcome.model_error,
         notes=outcome.notes,
         rounds=outcome.rounds,

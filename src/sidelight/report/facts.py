@@ -92,8 +92,6 @@ class ExpectedErrors:
 class Facts:
     """Everything the page says about budget and noise."""
 
-    belief: float
-    """e^ε / (1 + e^ε), the largest posterior of somebody whose prior about one person was one half."""
     currency: str
     """The unit of all costs: ρ or ε."""
     spendings: tuple[Spending, ...]
@@ -130,7 +128,6 @@ def collect(release: Release) -> Facts:
         for number, event in enumerate(card.events, start=1)
     )
     return Facts(
-        belief=1 / (1 + math.exp(-min(card.epsilon, 700.0))),
         currency="ε" if card.accounting == "pure" else "ρ",
         spendings=spendings,
         spent=spent,
