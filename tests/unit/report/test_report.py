@@ -137,7 +137,7 @@ def test_what_the_page_says_was_spent_is_what_the_card_and_the_events_say(releas
     )
     assert f"{released.card.epsilon_spent:.4g}" in words
     assert released.card.meaning in words
-    assert "finds at most 9" in released.card.meaning  # per cent, for ε = 1 at δ = 10⁻⁶
+    assert "finds at most 8.4%" in released.card.meaning  # for ε = 1 at δ = 10⁻⁶
     for event in released.events:
         assert event.what in page.text
 
