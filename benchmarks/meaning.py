@@ -2,8 +2,8 @@
 
     python benchmarks/meaning.py        a second; writes docs/images/meaning.svg and results/meaning.csv
 
-Nothing is measured: the bound follows from ρ (``sidelight.privacy.meaning``), and ρ from ε at δ = 10⁻⁹. Where a
-line meets the left edge, nobody is accused wrongly; on the line "guessing" nothing is learned.
+Nothing is measured: the bound follows from ρ (``sidelight.privacy.meaning``), and ρ from ε at δ = 10⁻⁹. On
+the line "guessing" nothing is learned.
 """
 
 import csv
@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
+
 from experiment import FIGURES, RESULTS
 from plot import line_plot
 from sidelight.privacy.budget import Budget

@@ -41,9 +41,13 @@ def open_(
         str | None,
         typer.Option(help="Name of the table. Default: the file's name, or the text after # in an address."),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Make the promise even where it protects little (ε > 10, δ > 1e-5).")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Open a ledger with its promise. The promise can never be changed afterwards."""
+    from sidelight.errors import SettingError
     from sidelight.privacy.budget import Budget
     from sidelight.privacy.promise import Promise
     from sidelight.privacy.sql_ledger import SqlLedger
@@ -52,6 +56,11 @@ def open_(
 
     protects = Unit(unit, records)  # type: ignore[arg-type]  # checked by Unit itself
     promise = Promise(Budget(epsilon=epsilon, delta=delta), protects, name or ledger_name(where))
+    if promise.doubts and not yes:
+        raise SettingError(
+            " ".join(promise.doubts) + " A promise can never be changed. If you mean it, repeat the command "
+            "with --yes. Nothing was opened."
+        )
     ledger = SqlLedger.create(where, promise)
     if as_json:
         tell_json({"ledger": source_name(where), "promise": promise.as_json(), "head": ledger.head})

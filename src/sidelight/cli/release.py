@@ -56,6 +56,9 @@ def release(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, as `plan` does, and stop.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Go on where the ledger knows the table under another schema only.")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -101,7 +104,9 @@ def release(
             f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
         )
     check_room_for(out, "the release")
-    made = front_door.run(plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet))
+    made = front_door.run(
+        plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet), is_confirmed=yes
+    )
     try:
         made.save(out)
     except ReleaseError as error:

@@ -63,6 +63,10 @@ class Ledger(Protocol):
         """Which table the next runs of this object are about: ``begin`` keeps its marks, or refuses it."""
         ...
 
+    def has_other_schema(self, marks: Marks) -> bool:
+        """Whether its table was seen under schemas, and never under the one that these marks are of."""
+        ...
+
     def rebind(self, marks: Marks) -> None:
         """Take a table with these marks for the ledger's own from now on."""
         ...

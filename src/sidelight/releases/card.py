@@ -32,6 +32,8 @@ from sidelight.uncertainty.model_error import ModelDispersion
 
 VERSION: Final = 1
 """Of the card's JSON. A new field with a default leaves it as it is; anything else makes it one more."""
+NO_LEDGER: Final = "this release"
+"""What a release's own ledger is called where none was given: it ends with the run."""
 DERIVED: Final[Mapping[str, Any]] = {
     "promise": str,
     "epsilon_spent": float,

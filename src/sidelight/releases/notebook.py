@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sidelight._html import listed, table
+from sidelight.releases.card import NO_LEDGER
 
 if TYPE_CHECKING:
     from sidelight.releases.release import Release
@@ -21,6 +22,8 @@ def release_html(release: "Release") -> str:
     if card.public is not None:
         records = card.public.records
         facts.append(("public data", "used" if records is None else f"{records:,.0f} records"))
+    if card.ledger.name == NO_LEDGER:
+        facts.append(("ledger", "none: nobody adds this release to others from the same table"))
     if card.unmeasured is not None and card.unmeasured.attributes:
         facts.append(("never measured", listed(card.unmeasured.attributes)))
     measured = dict.fromkeys(measurement.query.describe() for measurement in release.measurements)

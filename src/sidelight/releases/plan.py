@@ -16,7 +16,7 @@ from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.meaning import Meaning
-from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.promise import MOST_DELTA, agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.releases.prior_folder import read_public
@@ -198,11 +198,13 @@ class Plan:
             raise DataError("the private table has no records. Nothing was charged.")
         self.mechanism.check_total(float(records), allotment=self.for_mechanism, unit=self.unit)
 
-    def warn_about(self, records: int) -> None:
-        """Warn where δ is no small probability for a table of that (public) size."""
-        if self.budget.delta >= 1 / max(records, 1):
+    def warn_about(self, records: int | None) -> None:
+        """Warn where δ is no small probability for a table of that size; None where the size is private."""
+        least = MOST_DELTA if records is None else 1 / max(records, 1)
+        if self.budget.delta >= least:
+            bound = f"{MOST_DELTA:g}" if records is None else "1/n"
             warnings.warn(
-                f"delta = {self.budget.delta:g} is at least 1/n: the promise would allow publishing some "
+                f"delta = {self.budget.delta:g} is at least {bound}: the promise would allow publishing some "
                 "person's record outright. Choose a delta well below 1/n, such as 1/n².",
                 PrivacyWarning,
                 stacklevel=3,

@@ -1,6 +1,7 @@
 """The front door: from a private table to a release in one call."""
 
 import platform
+import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -14,6 +15,7 @@ from sidelight.data.fingerprint import marks_of
 from sidelight.data.leak_guard import refuse_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
+from sidelight.errors import LedgerError, PrivacyWarning
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
@@ -25,7 +27,7 @@ from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
-from sidelight.releases.card import AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
+from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
 from sidelight.releases.prior_folder import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
@@ -85,7 +87,7 @@ def release(
             quality_share=quality_share, settings=settings,
         )  # fmt: skip
     if book is None:
-        book = MemoryLedger(Promise(plan.budget, plan.unit, "this release"))
+        book = MemoryLedger(Promise(plan.budget, plan.unit, NO_LEDGER))
     return run(plan, private, ledger=book, checkpoint=checkpoint, noise=noise, progress=bars)
 
 
@@ -97,8 +99,12 @@ def run(
     checkpoint: str | Path | None = None,
     noise: NoiseSource | None = None,
     progress: Progress,
+    is_confirmed: bool = True,
 ) -> Release:
-    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the books."""
+    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the books.
+
+    A ledger that has seen its table under other schemas only says so; unless ``is_confirmed``, it refuses.
+    """
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
     identity = _identity(plan)
@@ -112,8 +118,13 @@ def run(
         # PRIVACY: n is public under replacement.
         plan.check_total(table.records)
         plan.warn_about(table.records)
+    else:
+        plan.warn_about(None)
     if not isinstance(ledger, MemoryLedger):  # which no other table will ever see
-        ledger.for_table(marks_of(table, private, ledger.key))
+        marks = marks_of(table, private, ledger.key)
+        if ledger.has_other_schema(marks):
+            _say_other_schema(ledger, is_confirmed=is_confirmed)
+        ledger.for_table(marks)
     label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
 
     def tables(key: str) -> dict[str, Marks]:
@@ -157,6 +168,20 @@ def run(
             journal.close()
     card = _card(plan, outcome, curator.events, quality, ledger, number, source)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
+    """Warn, or refuse: spending adds up over schemas, but another schema may be a slip."""
+    said = (
+        f"{ledger.promise.shown!r} has paid for releases under another schema. What this one spends is added "
+        "to theirs."
+    )
+    if not is_confirmed:
+        raise LedgerError(
+            f"{said} If this is the table and the schema that you mean, repeat the command with --yes. "
+            "Nothing was charged."
+        )
+    warnings.warn(said, PrivacyWarning, stacklevel=4)
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
