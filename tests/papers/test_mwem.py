@@ -2,9 +2,7 @@
 
 import itertools
 import math
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,8 +22,6 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from svd_bound import spectrum, squared_error_bound
 
 pytestmark = [pytest.mark.paper, pytest.mark.slow]

@@ -1,6 +1,3 @@
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -8,8 +5,6 @@ from sidelight.data.domain import Domain
 from sidelight.errors import SettingError
 from sidelight.queries.query import Cell
 from sidelight.queries.workload import Workload
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from svd_bound import (
     prefix_spectrum,
     product_spectrum,

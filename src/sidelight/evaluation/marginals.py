@@ -1,7 +1,7 @@
-"""How far a release is from the private table, on a workload.
+"""The errors of a release against the private table, on a workload.
 
-PRIVACY: everything here compares with exact private answers, so what it returns is as private as the
-table. It is for experiments, and for those who may see the table anyway.
+PRIVACY: every function here compares with exact private answers, so its result is as private as the
+table. It is for experiments, and for people who may see the table anyway.
 """
 
 import math
@@ -22,8 +22,8 @@ from sidelight.queries.workload import Workload
 class Errors:
     """All errors on one workload. PRIVATE: exact answers went into it.
 
-    A workload error is JAM's (eq. 1), which for a workload of weight-1 marginals is the mean of their L1
-    distances over n. Each cuboid's error is the mean over its cells (spec 1.3).
+    The workload error is JAM's (eq. 1): for marginals of weight 1 the mean of their L1 distances, divided by
+    n. A cuboid's error is the mean over its cells (spec 1.3).
     """
 
     workload_error: float

@@ -1,10 +1,10 @@
-"""Barak et al.: all Fourier coefficients that the workload needs, measured once.
+"""Barak et al.: every Fourier coefficient that the workload needs, measured once.
 
-    for every attribute set a below some query of the workload:
+    for every subset a of the attributes of some query of the workload:
         m_a ← Σ_x (−1)^{a·x} D(x) + Lap(Δ₁ m / ε)                             measure
     A ← the distribution that fits all m_a                                    estimate
 
-A marginal on b of binary attributes needs the coefficients below b alone:
+A marginal on binary attributes b needs only the coefficients of the subsets of b:
 marginal_b[y] = 2^{−|b|} Σ_{a⊆b} (−1)^{a·y} φ_a.
 
 Barak, Chaudhuri, Dwork, Kale, McSherry, Talwar (PODS 2007); the fit by multiplicative weights is the
@@ -38,7 +38,7 @@ from sidelight.queries.query import Fourier
 from sidelight.queries.workload import Workload
 
 MAX_LINEAR_PROGRAM_CELLS = 2**12
-"""The linear program has a variable a cell and two dense rows a coefficient."""
+"""Most cells for the linear program: it has a variable for each cell, two dense rows for each coefficient."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +64,12 @@ class Barak(Mechanism):
     )
 
     fit: Literal["multiplicative-weights", "linear-program"] = "multiplicative-weights"
-    """Multiplicative weights from the uniform start, as in MWEM's comparison; or the original: the
-    non-negative histogram whose largest deviation from a measured coefficient is least."""
+    """Multiplicative weights from the uniform histogram, as in MWEM's comparison; or the original: the
+    non-negative histogram that minimises the largest deviation from a measured coefficient."""
     accounting: Literal["zcdp", "pure"] = "zcdp"
     """Gaussian noise counted in ρ, or Laplace noise counted in ε as in the paper."""
     passes: int = 100
-    """At most so many passes over the coefficients, when fitting by multiplicative weights."""
+    """Most passes over the coefficients in the fit by multiplicative weights."""
 
     def __post_init__(self) -> None:
         _check.one_of(("multiplicative-weights", "linear-program"), fit=self.fit)
@@ -138,7 +138,7 @@ class Barak(Mechanism):
 
 
 def coefficients(domain: Domain, workload: Workload, *, with_total: bool) -> list[Fourier]:
-    """One query for every attribute set below some marginal of the workload; the total comes first.
+    """One query for every subset of some marginal's attributes; the total comes first.
 
     >>> domain = Domain.of({name: 2 for name in "abc"})
     >>> len(coefficients(domain, Workload.marginals(domain, degree=2), with_total=True))
@@ -149,7 +149,7 @@ def coefficients(domain: Domain, workload: Workload, *, with_total: bool) -> lis
 
 
 def least_deviation(start: Histogram, measurements: list[Measurement]) -> Histogram:
-    """The histogram A ≥ 0 of the same total with the least z such that |φ_a(A) − m_a| ≤ z for all a."""
+    """The histogram A ≥ 0 of the same total that minimises max_a |φ_a(A) − m_a|."""
     from scipy.optimize import linprog
 
     domain = start.domain

@@ -50,7 +50,7 @@ class Blend:
         return count_many(self, wanted)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """The same, one at a time in the order of least work, each with its place among those asked for."""
+        """The same one at a time, in the order of least work, each with its index in ``wanted``."""
         for place, counts in self.model.count_each(wanted):
             ((_, other),) = self.records.count_each([tuple(wanted[place])])
             yield place, (1 - self.share) * counts + self.share * other

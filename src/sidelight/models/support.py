@@ -3,8 +3,7 @@
     X̂ = distinct public records        A(x) = weight of x, Σ A = n        q(A) = Σ_x φ(x) A(x)
 
 Memory grows with the records and not with the domain. What the public table never shows, the
-model cannot say: no budget mends a bad support (spec 9.3, M16). ``SupportWeights`` changes the
-weights and keeps a workload's answers up to date while it does.
+model cannot represent: no budget mends a bad support (spec 9.3, M16).
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,12 +24,12 @@ from sidelight.models.model import Array, ModelState
 from sidelight.queries.covers import covers
 
 Cells = NDArray[np.unsignedinteger]
-"""Numbers of cells, in as few bits as they need."""
+"""Indices of cells, in as few bits as they need."""
 
 _AT_ONCE = 1 << 15
-"""Records that are looked at together."""
+"""Records that are worked on at a time."""
 _CELLS_TOGETHER = 1 << 14
-"""Of a table that several marginals are summed from: more cells take longer than counting again."""
+"""Most cells of a table from which several marginals are summed; above it, counting again is faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,7 @@ class Support:
     ) -> "Support":
         """The empirical distribution of a public table, or of a random share of its records.
 
-        Records that ``domain`` (the table's own unless said) declares impossible are left out.
+        Records that ``domain`` (by default the table's own) declares impossible are left out.
         """
         declared = public.domain if domain is None else domain
         records, counts = public.distinct()
@@ -113,7 +112,7 @@ class Support:
 
     @property
     def distinct(self) -> "Support":
-        """The same with each record once, in the order of their codes, where several were put together."""
+        """The same with each distinct record once, sorted by code."""
         columns = [self.records[:, k] for k in range(len(self.domain))]
         records, weights = distinct_weights(self.domain.shape, columns, self.weights)
         return Support(self.domain, records, weights, self.total)
@@ -124,7 +123,7 @@ class Support:
         return self.with_weights(np.ones(len(self.records)))
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """Many marginals, in the order of least work, each with its place among those asked for."""
+        """Many marginals, in the order of least work, each with its index in ``wanted``."""
         most_cells = min(_CELLS_TOGETHER, len(self.records) // 4)
         for table, places in covers(self.domain, wanted, most_cells=most_cells):
             counts = self.count(table)
@@ -136,7 +135,7 @@ class Support:
 
     def count(self, attrs: Attrs) -> Array:
         size = self.domain.size(attrs)
-        # Block by block: what is computed for each record stays in the processor's cache.
+        # In blocks, so that temporary arrays stay in the processor's cache.
         parts = (
             np.bincount(self.cells(attrs, some), self.weights[some], size)
             for some in blocks(len(self.records), max(_AT_ONCE, size))
@@ -145,7 +144,7 @@ class Support:
         return counts.reshape(self.domain.project(attrs).shape)
 
     def cells(self, attrs: Attrs, some: slice = slice(None)) -> Cells:
-        """In which cell of a marginal each record is, or each of some records."""
+        """The cell of a marginal that each record is in, or each record of a slice."""
         cells: Cells = np.zeros(len(self.weights[some]), dtype=np.min_scalar_type(self.domain.size(attrs)))
         for position in self.domain.index(attrs):
             cells *= cells.dtype.type(self.domain.shape[position])
@@ -175,7 +174,7 @@ class Support:
 
 
 def compact(codes: NDArray[np.integer], domain: Domain) -> NDArray[np.integer]:
-    """The codes in as few bytes as the domain needs, a column after another: counted fastest so."""
+    """The codes in as few bytes as the domain needs, stored by column, which is counted fastest."""
     return np.asfortranarray(codes, dtype=_code_type(domain))
 
 
@@ -184,19 +183,19 @@ def _code_type(domain: Domain) -> np.dtype[Any]:
 
 
 def tally(cells: Cells, weights: Array, size: int) -> Array:
-    """The weight in each of so many cells."""
+    """The total weight in each of ``size`` cells."""
     every = blocks(len(cells), max(_AT_ONCE, size))
     return _added(np.bincount(cells[some], weights[some], size) for some in every)
 
 
 def tilt(weights: Array, cells: Cells, ratio: Array) -> None:
-    """Multiply the weight of each record, in its place, by the ratio of the cell that it is in."""
+    """Multiply each record's weight, in place, by the ratio of its cell."""
     for some in blocks(len(cells), _AT_ONCE):
         weights[some] *= ratio[cells[some]]
 
 
 def _added(parts: Iterator[NDArray[Any]]) -> Array:
-    """The sum of all, in the place of the first."""
+    """The sum of all parts, accumulated in the first."""
     total = next(parts)
     for part in parts:
         total += part
@@ -204,7 +203,7 @@ def _added(parts: Iterator[NDArray[Any]]) -> Array:
 
 
 def missing_values(support: Support, attrs: Sequence[str]) -> dict[str, int]:
-    """How many values of each attribute no record of the support has, where there are any.
+    """For each attribute with values that no record of the support has: how many they are.
 
     >>> domain = Domain.of({"a": 3})
     >>> missing_values(Support(domain, np.array([[0], [2]]), np.ones(2), 2.0), ["a"])

@@ -17,21 +17,21 @@ from sidelight.models.support import Support
 from sidelight.queries.query import Cell, Query
 
 _ROUNDS_BETWEEN_RECOUNTS = 100
-"""Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
+"""A round adds a few 1e-16 of the total to an answer's rounding error; recounts keep it below 1e-12."""
 _MOST_STEP, _MOST_COMMON, _MOST_MASS = 30.0, 300.0, 2.0**300
-"""Of an update, of the exponent that most records share, and of the weights against their total."""
+"""Largest step of an update, largest common exponent, and largest ratio of the weights' sum to the total."""
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A query as the support sees it: φ(x) ≠ 0 for the records ``where``, and 0 for all others."""
+    """A query on a support: φ(x) ≠ 0 for the records ``where``, and 0 for all others."""
 
     query: Query
     where: NDArray[np.int64]
     values: Array | None
     """φ on those records; None where it is 1 throughout."""
     position: int | None
-    """Where its answer stands among the workload's, if it is a cell of one of its marginals."""
+    """Index of its answer among the workload's, if it is a cell of one of its marginals."""
     low: float
     high: float
     """The least and the greatest φ over all cells: an answer lies in n·[low, high]."""
@@ -40,9 +40,9 @@ class Asked:
 class SupportWeights:
     """Weights on a support under multiplicative updates, with a workload's answers kept up to date.
 
-    ``update`` multiplies A(x) by exp(φ(x)·step) and rescales. Only records with φ(x) ≠ 0 change, or,
-    where those are most of the records, only the others: the rest is a rescaling, which is kept as
-    one number. ``settle`` then recounts the changed records alone (see ``projections``).
+    ``update`` multiplies A(x) by exp(φ(x)·step) and rescales. Only records with φ(x) ≠ 0 change; where those
+    are most of the records, only the others do, up to a factor that is kept as one number. ``settle`` then
+    recounts the changed records alone (see ``projections``).
     """
 
     def __init__(self, start: Support, marginals: Sequence[Attrs], *, max_cache_mb: float = 256.0) -> None:
@@ -67,19 +67,19 @@ class SupportWeights:
 
     @property
     def cache_bytes(self) -> int:
-        """Memory of the kept cell numbers."""
+        """Memory of the kept cell indices."""
         return self._projections.cache_bytes
 
     @property
     def answers(self) -> Array:
-        """All of the workload's answers as of the last ``settle``; ``places`` says where each stands."""
+        """All of the workload's answers as of the last ``settle``, in the order of ``places``."""
         if self._scaled is None:
             self._scaled = self._answers * (self.total / self._settled_mass)
         return self._scaled
 
     @property
     def places(self) -> dict[Attrs, slice]:
-        """Where each marginal's answers stand among ``answers``."""
+        """The slice of ``answers`` that belongs to each marginal."""
         return self._projections.places
 
     def recount(self, weights: Array) -> Array:
@@ -87,7 +87,7 @@ class SupportWeights:
         return self._projections.count(weights)
 
     def model(self) -> Support:
-        """The model as it stands."""
+        """The model with the current weights."""
         return self.start.with_weights(self._weights)
 
     def count(self, attrs: Attrs) -> Array:
@@ -115,7 +115,7 @@ class SupportWeights:
         return Asked(query, where, values[where], None, float(phi.min()), float(phi.max()))
 
     def answer(self, asked: Asked) -> float:
-        """q(A), from the weights as they stand, updates of this round included."""
+        """q(A) from the current weights, updates of this round included."""
         if self._is_settled and asked.position is not None:
             return float(self._answers[asked.position]) * (self.total / self._mass)
         weights = self._weights[asked.where]
@@ -124,14 +124,14 @@ class SupportWeights:
 
     def update(self, asked: Asked, step: float) -> None:
         """A(x) ∝ A(x)·exp(φ(x)·step), with a step of at most 30 either way."""
-        # Where noise is far above n a step would leave the doubles; e³⁰ already forgets what was before.
+        # Where noise is far above n a step could overflow; e³⁰ already outweighs all earlier updates.
         step = max(-_MOST_STEP, min(step, _MOST_STEP))
         exponents: float | Array = step if asked.values is None else step * asked.values
         before = self._weights[asked.where]
         after = before * (exp(step) if asked.values is None else np.exp(exponents))
         self._exponents[asked.where] += exponents
         self._weights[asked.where] = after
-        # After a long step, what the difference rounds off may be more than all that is left.
+        # After a long step, the rounding of the difference may exceed all that is left: sum again.
         self._mass = float(self._weights.sum() if abs(step) > 1 else self._mass + (after - before).sum())
         self._is_settled = False
         if not self.total / _MOST_MASS < self._mass < self.total * _MOST_MASS:
@@ -141,7 +141,7 @@ class SupportWeights:
         """Bring the workload's answers up to date with the updates since the last time."""
         changed = self._exponents != 0
         if 2 * np.count_nonzero(changed) > changed.size:
-            # Most records changed: the exponent that most of them share becomes the rescaling.
+            # Most records changed: the exponent that most of them have in common becomes the rescaling.
             middle = changed.size // 2
             common = float(np.partition(self._exponents, middle)[middle])
             if abs(common) < _MOST_COMMON:

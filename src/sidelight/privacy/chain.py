@@ -44,7 +44,7 @@ Kind = Literal["promise", "table", "begin", "event", "draw", "close"]
 
 @dataclass(frozen=True)
 class Sums:
-    """What counts after a line: in the whole ledger, or in one run."""
+    """The sums after a line, of the whole ledger or of one run."""
 
     tally: Tally = field(default_factory=Tally)
     """In the ledger, an open run counts with its whole allotment, a closed one with its events; in a run,
@@ -123,7 +123,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Line:
-    """One line: its text, and what the text says."""
+    """One line: its text, its hash, and the text as values."""
 
     number: int
     run: str
@@ -168,7 +168,7 @@ class Line:
 
     @property
     def kind(self) -> str:
-        """promise, begin, event, draw or close."""
+        """promise, table, begin, event, draw or close."""
         return str(self.body.get("kind"))
 
     @property

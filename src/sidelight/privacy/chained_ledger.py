@@ -32,15 +32,15 @@ class ChainedLedger(ABC):
 
     promise: Promise
     where: str
-    """Where it is kept, for messages."""
+    """Where it is kept, as messages say it."""
     _known: Line
     """A line that this process knows to be on disk."""
     _marks: Marks = MappingProxyType({})
-    """Of the table that runs are about, where somebody said."""
+    """The marks of the table that the next runs are about, if ``for_table`` gave them."""
 
     @abstractmethod
     def _transaction(self, *, to_write: bool) -> AbstractContextManager[Pages]:
-        """Pages that nobody else changes meanwhile; what was added is on disk on leaving."""
+        """Pages that nobody else can change meanwhile; on leaving, added lines are on disk."""
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Pages, Line]]:

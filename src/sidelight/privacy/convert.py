@@ -1,4 +1,4 @@
-"""ρ ↔ (ε, δ), once, and always rounded to the private side.
+"""Conversion between ρ and (ε, δ), always rounded to the private side.
 
 A ρ-zCDP mechanism is (ε, δ)-DP for every order α > 1 with
 
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from sidelight.errors import SettingError
 
 _ROUNDING = 2.0**-48
-"""Relative to the largest term: sixteen times what six float operations can lose."""
+"""Slack relative to the largest term: sixteen times the rounding of six float operations."""
 _LEAST, _MOST = -30.0, 300.0
 """log(α−1): below −30 floats cannot hold α − 1, above 300 they could not hold (α−1)²ρ."""
 

@@ -33,7 +33,7 @@ class Ledger(Protocol):
 
     @property
     def tally(self) -> Tally:
-        """What counts against the promise; ``Budget.epsilon_of`` tells it in ε.
+        """What counts against the promise; ``Budget.epsilon_of`` converts it to ε.
 
         An open run counts with its whole allotment, a closed one with what its events cost.
         """
@@ -60,7 +60,7 @@ class Ledger(Protocol):
         ...
 
     def for_table(self, marks: Marks) -> None:
-        """Which table the next runs of this object are about: ``begin`` keeps its marks, or refuses it."""
+        """Name the table of the next runs by its marks: ``begin`` records them, or refuses another table."""
         ...
 
     def has_other_schema(self, marks: Marks) -> bool:
@@ -68,7 +68,7 @@ class Ledger(Protocol):
         ...
 
     def rebind(self, marks: Marks) -> None:
-        """Take a table with these marks for the ledger's own from now on."""
+        """From now on, recognise the ledger's table by these marks."""
         ...
 
     def require(self, allotment: Cost) -> None:
@@ -82,7 +82,7 @@ class Ledger(Protocol):
     def begin(self, allotment: Cost, *, label: str, run: str | None = None) -> str:
         """Set an allotment aside, all of it or BudgetExhausted and none of it; gives the run's id.
 
-        Whoever must find a run again after a crash writes an id down first (``new_run``), and begins with it.
+        To find the run again after a crash, write down an id (``new_run``) first, and pass it as ``run``.
         """
         ...
 
@@ -95,10 +95,10 @@ class Ledger(Protocol):
         ...
 
     def draw(self, payment: int, *, run: str, ticket: str | None = None) -> str | None:
-        """Take a payment up, which can be done once; gives a ticket, or None where somebody else has it.
+        """Mark a payment as drawn for, once; gives a ticket, or None if it was marked before.
 
-        To be called just before noise is drawn, and returns once it is on disk. ``ticket`` is for an output
-        that was drawn before, under a ledger that has been replaced by an older copy of itself.
+        Called just before noise is drawn; returns once it is on disk. ``ticket`` is given for an output that
+        was drawn earlier, if an older copy has replaced the ledger since.
         """
         ...
 
@@ -107,7 +107,7 @@ class Ledger(Protocol):
         ...
 
     def require_again(self, costs: Iterable[Cost], *, run: str) -> None:
-        """BudgetExhausted if the promise cannot pay for all of these beside what is set aside."""
+        """BudgetExhausted if the promise cannot pay for all of these in addition to what is set aside."""
         ...
 
     def close(self, run: str) -> None:

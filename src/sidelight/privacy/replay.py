@@ -52,7 +52,7 @@ class Replay:
             except _UNREADABLE as error:
                 raise LedgerError(f"line {number} cannot be: {error}") from error
         if line.body.get("of_run") != of_run.as_json() or line.body.get("total") != self._told():
-            raise LedgerError(f"line {number} adds up wrongly.")
+            raise LedgerError(f"the sums in line {number} are wrong.")
         self.last = line
 
     def _follow(self, line: Line, budget: Budget) -> Sums:
@@ -89,7 +89,7 @@ class Replay:
         cost, tally = self._cost(line, budget)
         nth = run.sums.paid_for if line.nth is None else line.nth
         if is_apart(nth, cost, run.sums, run.allotment) != line.is_apart:
-            raise LedgerError("it is paid out of the wrong purse.")
+            raise LedgerError("it charges the promise where the allotment should pay, or the reverse.")
         if line.is_apart:
             self._total = self._total.counted_apart(tally)
             if not budget.admits(self._total.tally):
@@ -111,7 +111,7 @@ class Replay:
             raise LedgerError("it draws for what was not paid for, or was drawn already.")
         ticket = line.body["ticket"]
         if not isinstance(ticket, str) or not ticket or ticket in run.tickets:
-            raise LedgerError("its ticket was given out before, or is none.")
+            raise LedgerError("its ticket is missing, or was used before.")
         run.tickets.add(ticket)
 
     def _cost(self, line: Line, budget: Budget) -> tuple[Cost, Tally]:

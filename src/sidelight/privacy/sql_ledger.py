@@ -206,7 +206,7 @@ class _Location:
             raise LedgerError(f"{source_name(self.path)} cannot be created: {error.strerror}.") from error
 
     def abandon(self) -> None:
-        """Take back ``claim``."""
+        """Undo ``claim``."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -268,7 +268,7 @@ class _Location:
 
 
 def _keys(lines: "Table") -> "Table":
-    """The table of the marks' key, beside the ledger's lines: not all who may read those may read this."""
+    """The table that holds the marks' key, apart from the lines: fewer people may read it."""
     from sqlalchemy import Column, MetaData, Table, Text
 
     return Table(f"{lines.name}_key", MetaData(), Column("key", Text, nullable=False))
@@ -292,7 +292,7 @@ def _parsed(address: str) -> "URL":
 
 @contextmanager
 def _speaking(name: str) -> Iterator[None]:
-    """Say what a database could not do, in words of our own."""
+    """Turn a database error into a message of our own."""
     from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
     try:
@@ -356,5 +356,5 @@ def _guards(dialect: str, table: str) -> tuple[str, ...]:
 
 
 def open_ledger(where: Ledger | str | os.PathLike[str]) -> Ledger:
-    """The ledger at a path or database URL, verified line by line; a ledger itself is handed through."""
+    """The ledger at a path or database URL, verified line by line; a ledger object is returned as it is."""
     return SqlLedger.open(where) if isinstance(where, (str, os.PathLike)) else where

@@ -1,9 +1,9 @@
 """A release on disk: plain files, a version, and no pickle.
 
 release.json            format, card, queries, shapes, and a checksum for each other file
-schema.toml             how codes become values again
-workload.json           what was asked, where that has no name: what --workload takes
-measurements.parquet    measurement, answer
+schema.toml             the schema, by which codes become values again
+workload.json           the workload, where it has no name; a file for --workload
+measurements.parquet    noisy answers, with the number of the measurement
 model.<name>.parquet    one column of numbers per array of the model
 """
 
@@ -67,7 +67,7 @@ def load(folder: Path) -> Release:
 
 
 def _domain(described: dict[str, Any], schema: Schema | None) -> Domain:
-    """The release's attributes, each as small as a schema's column may be."""
+    """The release's attributes; refused if they are more or larger than a schema allows."""
     attrs, shape = tuple(described["attrs"]), tuple(described["shape"])
     if len(attrs) > MOST_COLUMNS or not all(type(size) is int and 0 < size <= MOST_CODES for size in shape):
         raise ForeignError("its attributes are more, or larger, than a schema allows")
@@ -78,7 +78,7 @@ def _domain(described: dict[str, Any], schema: Schema | None) -> Domain:
 
 
 def _measurements(described: list[Any], domain: Domain, columns: Columns) -> Iterator[Measurement]:
-    """The queries that were measured, each with its noisy answers."""
+    """The measurements: each query with its noisy answers."""
     queries = []
     for plain in described:
         query, cells, stddev = query_from_json(plain["query"]), plain["cells"], plain["stddev"]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def release_html(release: "Release") -> str:
-    """What was promised and spent, and what there is to ask."""
+    """A small table: what was promised and spent, the attributes, and what was measured."""
     card, attrs = release.card, release.model.domain.attrs
     facts = [] if card.quality is None else [("how good", card.quality.sentence)]
     facts += [

@@ -1,4 +1,4 @@
-"""What a release will do, decided and checked before anything private is read."""
+"""The plan of a release, decided and checked before anything private is read."""
 
 import warnings
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from sidelight.releases.quality import SHARE, set_aside
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One release: which schema, workload, mechanism and budget; every part checked against the others."""
+    """Schema, workload, mechanism and budget of one release, each checked against the others."""
 
     schema: Schema
     workload: Workload
@@ -52,7 +52,7 @@ class Plan:
         quality_share: float = SHARE,
         settings: dict[str, Any] | None = None,
     ) -> "Plan":
-        """Check all of it, and read the public table; nothing private is touched."""
+        """Make a plan: check every part and read the public data. Nothing private is read."""
         known = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
         recipe = mechanism_of(_default(public) if mechanism is None else mechanism, settings)
         who = agreed_unit(
@@ -90,7 +90,7 @@ class Plan:
                 ) from error
 
     def _refuse_constants(self) -> None:
-        """Refuse queries that no person can change: there is nothing to protect, and no noise to draw."""
+        """Refuse queries whose answer no person can change: they need no protection, and no noise."""
         for query in self.workload:
             if not query.l1(self.unit):
                 raise WorkloadError(
@@ -105,7 +105,7 @@ class Plan:
 
     @property
     def allotment(self) -> Cost:
-        """What the run may spend."""
+        """The most that the run may spend."""
         return self.mechanism.allotment(self.budget)
 
     @cached_property
@@ -127,13 +127,13 @@ class Plan:
 
     @property
     def outlook(self) -> Outlook:
-        """Noise and memory, from public information alone."""
+        """The run's noise and memory, from public information alone."""
         return self.mechanism.outlook(
             self.domain, self.workload, allotment=self.for_mechanism, unit=self.unit
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The plan in plain values; also what a checkpoint is recognised by."""
+        """The plan in plain values; a checkpoint is recognised by them, too."""
         outlook = self.outlook
         allotment = self.allotment
         return {

@@ -1,4 +1,4 @@
-"""The front door: from a private table to a release in one call."""
+"""``sl.release``: from a private table to a release in one call."""
 
 import platform
 import warnings
@@ -36,7 +36,7 @@ from sidelight.releases.unmeasured import Unmeasured
 from sidelight.uncertainty.disagreement import Disagreement, disagreements
 
 _LISTED = 2000
-"""At most so many marginals of the workload are named on a release card."""
+"""Most marginals of the workload that a release card lists."""
 
 
 def release(
@@ -56,26 +56,28 @@ def release(
     quality_share: float = SHARE,
     **settings: Any,
 ) -> Release:
-    """Spend privacy budget once; get a release that anyone may see.
+    """Spend privacy budget once, and get a release that anyone may see.
 
     Args:
         private: a path (.csv, .parquet, a glob), a pandas, polars or pyarrow table, a DuckDB
             relation, a Spark DataFrame, or ``postgresql://…#table``.
-        schema: columns, bins and labels, declared beforehand; or the file that holds them.
-        epsilon: what to spend of ε, at ``delta``, or at the ledger's δ where a ledger is given.
-        delta: δ; a probability well below 1/n.
-        public: a public table of the same schema, for the mechanisms that use one.
-        unit: what one person can change, ``replace`` or ``add-or-remove``; unless said, that of
+        schema: columns, bins and labels, declared beforehand; or the path of a schema file.
+        epsilon: the ε that this release spends, counted at ``delta`` or at the ledger's δ.
+        delta: δ, a probability well below 1/n; leave it out with a ledger, which has its own.
+        public: public data, for the mechanisms that use some: a table of the same schema; for ``aperture``
+            also an earlier release, the folder of a prior, or a list of them.
+        unit: what one person can change, ``replace`` or ``add-or-remove``; by default that of
             schema and ledger.
-        mechanism: a name, or a mechanism with its settings.
+        mechanism: a name, or a mechanism with its settings; by default ``aperture`` with public data, and
+            ``mwem`` without.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
-        ledger: a file or database that keeps this table's spending for ever.
-        checkpoint: a folder in which every paid output is journalled; the same call resumes.
-        noise: operating-system noise unless said; ``sl.testing.SeededNoise`` for experiments.
-        progress: bars on standard error, where that is a terminal.
-        quality_share: share of the budget that measures how far off the release is, once its model stands:
-            ``release.quality``. 0 measures nothing.
-        settings: the mechanism's own fields, such as ``rounds=30``.
+        ledger: the file or database that records this table's spending for ever; see ``sl.SqlLedger``.
+        checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
+        noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
+        progress: whether to show progress bars on standard error, if that is a terminal.
+        quality_share: the share of the budget that measures how far off the release is: ``release.quality``.
+            0 measures nothing.
+        settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
     bars = progress_of(progress)
@@ -101,7 +103,7 @@ def run(
     progress: Progress,
     is_confirmed: bool = True,
 ) -> Release:
-    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the books.
+    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run.
 
     A ledger that has seen its table under other schemas only says so; unless ``is_confirmed``, it refuses.
     """
@@ -120,7 +122,7 @@ def run(
         plan.warn_about(table.records)
     else:
         plan.warn_about(None)
-    if not isinstance(ledger, MemoryLedger):  # which no other table will ever see
+    if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
         marks = marks_of(table, private, ledger.key)
         if ledger.has_other_schema(marks):
             _say_other_schema(ledger, is_confirmed=is_confirmed)
@@ -148,8 +150,8 @@ def run(
                 quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
         ledger.close(number)
     except BaseException as error:
-        # Without a checkpoint nobody can take this run up again, and a run that paid for nothing has
-        # nothing to take up: what it did not spend goes back.
+        # A run without a checkpoint cannot be resumed, and a run that paid for nothing need not be: what it
+        # did not spend goes back.
         begun = ledger.knows(number)
         paid = begun and any(ledger.events(number))
         if journal is None or not (paid or journal.outputs):
@@ -185,14 +187,14 @@ def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    """What makes a run this run and no other: a checkpoint resumes only where all of it is the same."""
+    """What identifies a run: a checkpoint resumes only if all of it is the same."""
     return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
 def _journal(
     folder: Path, ledger: Ledger, identity: dict[str, Any], tables: Callable[[str], dict[str, Marks]]
 ) -> Journal:
-    """The run's journal; a new run is named there before it begins, so that no crash can lose it."""
+    """The run's journal. A new run is named there before it begins, so that no crash can lose it."""
     journal = Journal.open(folder, run=new_run(), settings=identity, tables=tables)
     if not journal.outputs and ledger.knows(journal.run) and _came_to_nothing(ledger, journal.run):
         journal.restart(new_run(), identity)
@@ -200,7 +202,7 @@ def _journal(
 
 
 def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
-    """Whether a run gave everything back, and died before its journal could forget it."""
+    """Whether a run paid for nothing and was closed, but its process died before the journal was removed."""
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
@@ -213,7 +215,7 @@ def _card(
     run_id: str,
     noise: NoiseSource,
 ) -> Card:
-    """All that a reader needs to know about how the release was made; nothing private."""
+    """The release's card: how the release was made, and nothing private."""
     charged = ledger.run(run_id)
     paid_again = None
     if charged.repeats:

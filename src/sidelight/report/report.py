@@ -1,4 +1,4 @@
-"""The report: one HTML file about a release, that opens anywhere and calls nobody.
+"""The report: one HTML file about a release, which opens anywhere and fetches nothing.
 
 A safe report is made from the release alone. With ``against`` it also holds exact counts, and is
 then PRIVATE: the page says so in red at its top, and so does the file's name.
@@ -22,15 +22,15 @@ from sidelight.report.pictures import OneWay
 from sidelight.report.provenance import provenance, public_part
 
 MOST_BYTES = 2_000_000
-"""A report is never larger."""
+"""Largest size of a report."""
 _EVENTS, _ROWS, _NAMES = 600, 150, 300
-"""How many events, lines of a long table, and names in a list are printed; the rest is counted."""
+"""Most events, lines of a long table and names in a list that are printed; the rest is counted."""
 
 
 def write_report(
     release: Release | str | Path, path: str | Path = "report.html", *, against: Any = None
 ) -> Path:
-    """Write the report of a release, or of the folder that holds it, and say where it is.
+    """Write the report of a release, given as such or as a folder, and return its path.
 
     Args:
         release: a release, or a folder that ``Release.save`` wrote.
@@ -54,7 +54,7 @@ def write_report(
 
 
 def private_name(path: Path) -> Path:
-    """The name that says PRIVATE.
+    """The file name with PRIVATE in it.
 
     >>> private_name(Path("out/report.html")).as_posix()
     'out/report.PRIVATE.html'

@@ -1,19 +1,17 @@
-"""Marginals of a calibrated tree, inside a clique or across several, with the work shared.
+"""Marginals of a calibrated tree, within a clique or across several, with shared work.
 
-Inside a clique a marginal is a sum, taken from the smallest table that was already summed.
-Across cliques, the attributes asked for are brought together at one clique, the centre
-(``routes.py``): every other branch of the tree sends what it knows about its own attributes T
-given its separator s,
+Within a clique a marginal is a sum, taken from the smallest table that is already known. Across cliques,
+the attributes asked for are brought together at one clique, the centre (``routes.py``). Every branch of the
+tree sends it the distribution of its own attributes T given its separator s,
 
     M(T | s) = Σ P(T, s, …) / P(s),          answer = Σ P_centre(local, s₁, s₂, …) Π M(T_i | s_i)
 
-and both are kept for the next question, in little more memory than the model itself takes. With the
-centre in the middle, the three attributes of a three-way marginal come from different branches,
-so nearly all messages carry one attribute and serve the whole workload. Products with sums are
-matrix products. Where a product on the way is large, it is made slice by slice, along an attribute
-of the centre: slices stay in the processor's cache, and the product never lies in memory whole. Nor does a
-message that would be larger than half the model: it is made for one value at a time of an attribute that
-it is given, and dropped.
+and messages and products are kept for later questions, within a quarter of the model's own memory. With the
+centre in the middle, the three attributes of a three-way marginal come from different branches, so nearly all
+messages carry one attribute and serve the whole workload. Where a product on the way is large, it is made
+slice by slice, along an attribute of the centre: slices fit in the processor's cache, and the whole product
+is never in memory. A message that would be larger than half the model is made for one value at a time of an
+attribute in its separator, used and dropped.
 """
 
 from collections import OrderedDict
@@ -33,22 +31,21 @@ Array = NDArray[np.float64]
 
 
 _PIECE = (1 << 17, 1 << 19)
-"""Cells of a product, and of what it is made from, above which it is made slice by slice: a quarter of the
-model's, but never fewer than the first, where slices cost more than they save, nor more than the second,
-which a cache holds."""
+"""Products of more cells than this are made slice by slice: a quarter of the model's cells, within these
+bounds. Below the first, slices cost more than they save; the second is what a cache holds."""
 _FEWEST_KEPT = 1 << 18
-"""Cells that may be kept for later questions."""
+"""Most cells that are kept for later questions, at least."""
 _MOST_KEPT = 0.25
-"""The same as a multiple of the model's, where that is more."""
+"""Most cells that are kept, as a multiple of the model's, where that is more."""
 _MOST_MESSAGE = 0.5
-"""Cells of a message, likewise, above which it is made slice by slice for each question, and not kept."""
+"""Cells of a message, as a multiple of the model's, above which it is made in slices and not kept."""
 
 
 class Answers:
-    """Answers any marginal of p, and remembers what later questions can use again.
+    """Answers any marginal of p, and keeps tables that later questions can use again.
 
-    One is made for each pass over a workload: the same questions then have the same answers, to the last
-    bit, whatever was asked before.
+    A new one is made for each pass over a workload. So the same questions have the same answers, to the last
+    bit, whatever was asked in earlier passes.
     """
 
     def __init__(self, tree: JunctionTree, clique_marginals: Sequence[Table]) -> None:
@@ -64,7 +61,7 @@ class Answers:
             if are_alone
             else None
         )
-        """The distribution p on each attribute, where all are independent: answers are then mere products."""
+        """p on each attribute, where all are independent and answers are products; else None."""
         self._kept: OrderedDict[Any, Named] = OrderedDict()
         self._summed: list[dict[int, int]] = [{} for _ in clique_marginals]
         """The sums of each clique that are kept, with their sizes."""
@@ -80,7 +77,7 @@ class Answers:
         return np.transpose(values, [axes.index(self._place[attr]) for attr in attrs])
 
     def _sum(self, clique: int, wanted: int) -> Named:
-        """The clique's own marginal, from the smallest sum that still holds it."""
+        """A marginal within a clique, from the smallest known sum that contains it."""
         if wanted == self.routes.cliques[clique]:
             return self._cliques[clique]
         sums = self._summed[clique]
@@ -104,18 +101,18 @@ class Answers:
         axes, joint = self._gather(branch.far, branch.about | separator, without=branch.near, at=here)
         given, below = sliced(self._sum(branch.near, separator), here)
         upside = np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
-        # A table that was put together here is nobody else's, and can be divided in its place.
+        # A table that was made here is used nowhere else, and can be divided in place.
         is_own = branch.about & ~self.routes.cliques[branch.far]
         conditional = np.multiply(joint, widened(upside, given, axes), out=joint if is_own else None)
         return Named(axes, conditional) if here else self._keep(branch, Named(axes, conditional))
 
     def _is_large(self, branch: Branch) -> bool:
-        """Whether a message, which is not at hand, would take more memory than it is worth."""
+        """Whether a message is not kept and too large to be made whole."""
         whole = self.routes.separator(branch) | branch.about
         return branch not in self._kept and self.routes.size(whole) > self._most_message
 
     def _gather(self, centre: int, wanted: int, *, without: int = -1, at: At = ()) -> Named:
-        """Σ P_centre Π M over all that is not wanted, at single values of some attributes."""
+        """Σ P_centre Π M over all attributes not wanted; ``at`` fixes some attributes to one value each."""
         route = self.routes.route(centre, wanted, without=without)
         table = sliced(self._sum(centre, route.shared), at)
         done: tuple[Branch, ...] = ()
@@ -123,7 +120,7 @@ class Answers:
             after = (route.shared | sum(b.about for b in done) | branch.about) & keep
             is_large = max(table.values.size, self.routes.size(after)) > self._piece
             if is_large or number == len(route.steps) - 1 or self._is_large(branch):
-                # What is left of the chain, in one go: nothing on the way is worth its memory.
+                # The rest of the route in one go: no product on the way is worth keeping.
                 return self._finish(table, route.steps[number:], at)
             done = (*done, branch)
             key = (centre, done, keep & self.routes.cliques[centre])
@@ -135,10 +132,10 @@ class Answers:
         return table
 
     def _finish(self, table: Named, steps: Sequence[tuple[Branch, int]], at: At) -> Named:
-        """Σ table · Π M for the rest of a route; slice by slice where a message is too large to be made."""
+        """Σ table · Π M for the rest of a route; in slices where a message is too large to be made whole."""
         keeps = [keep for _, keep in steps]
         large = [self.routes.separator(branch) for branch, _ in steps if self._is_large(branch)]
-        # Slices of slices would make what lies beyond again and again.
+        # Within a slice nothing is sliced again: messages from beyond would be made once for each slice.
         sizes = {} if at else dict(zip(table.axes, table.values.shape, strict=True))
         given = [axis for axis in sizes if sizes[axis] > 1 and any(s >> axis & 1 for s in large)]
         if not given:
@@ -151,12 +148,12 @@ class Answers:
         return joined(parts, along, sizes[along], is_kept=bool(keeps[-1] >> along & 1))
 
     def _recall(self, key: Any) -> Named:
-        """What was kept, now the last to be dropped."""
+        """A kept table; it is now the last to be dropped."""
         self._kept.move_to_end(key)
         return self._kept[key]
 
     def _keep(self, key: Any, table: Named) -> Named:
-        """Remember a table; those that nobody asked for in the longest time make room."""
+        """Keep a table; the least recently used ones are dropped to make room."""
         while self._kept and self._kept_cells + table.values.size > self._most_kept_cells:
             old, dropped = self._kept.popitem(last=False)
             self._kept_cells -= dropped.values.size
@@ -168,9 +165,9 @@ class Answers:
 
 
 def marginals_of(answers: Answers, wanted: Sequence[Attrs], *, total: float) -> Iterator[tuple[int, Array]]:
-    """A whole workload in one pass, clique by clique: the place of each marginal, and its counts.
+    """A whole workload in one pass, clique by clique: the index of each marginal, and its counts.
 
-    They are given one at a time, for a workload can be larger than the model.
+    One at a time, since all answers together can be larger than the model.
     """
     if answers.alone is not None:
         for index, attrs in enumerate(wanted):

@@ -6,48 +6,49 @@ attribute i is bit i.
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.trees.arrays import arrays
+from sidelight.trees.summing import Projection
+
 Table = NDArray[np.float64]
 
 
 class Named(NamedTuple):
-    """A table, and the attributes of its axes by their place in the domain."""
+    """A table, and the attribute of each axis by its place in the domain."""
 
     axes: tuple[int, ...]
     values: Table
 
 
 At = tuple[tuple[int, int], ...]
-"""Attributes, by their place in the domain, each with the one value of it that is looked at."""
+"""Attributes by their place in the domain, each fixed to one value."""
 
 
 def sum_out(table: Named, wanted: int) -> Named:
     """The sum over every axis that is not wanted."""
     axes, values = table
-    keep = [wanted >> axis & 1 for axis in axes]
-    if not all(keep):
-        # The last axes are summed by a matrix product: fast where they are short.
-        last = len(axes)
-        while last and not keep[last - 1]:
-            last -= 1
-        if last < len(axes):
-            head = values.shape[:last]
-            tail = math.prod(values.shape[last:])
-            values = (values.reshape(-1, tail) @ np.ones(tail)).reshape(head)
-        dropped = tuple(place for place in range(last) if not keep[place])
-        if dropped:
-            values = np.add.reduce(values, axis=dropped)
-    return Named(tuple(axis for axis, kept in zip(axes, keep, strict=True) if kept), values)
+    keep = tuple(bool(wanted >> axis & 1) for axis in axes)
+    if all(keep):
+        return table
+    kept = tuple(axis for axis, is_kept in zip(axes, keep, strict=True) if is_kept)
+    return Named(kept, _projection(values.shape, keep).sum(values))
+
+
+@lru_cache(maxsize=256)
+def _projection(shape: tuple[int, ...], keep: tuple[bool, ...]) -> Projection:
+    """A workload sums tables of the same few shapes again and again."""
+    return Projection(shape, keep, arrays("numpy"))
 
 
 def multiply_in(table: Named, messages: Sequence[Named], keeps: Sequence[int], most: int) -> Named:
-    """Σ table · Π messages, one after the other, each time over the attributes that are not kept then.
+    """Multiply messages into a table one by one; after each, sum over the attributes not in its ``keeps``.
 
-    Where that takes a table of more cells than ``most``, it is done slice by slice.
+    Where a table on the way has more than ``most`` cells, it is done slice by slice.
     """
     along = _slicing(table, messages, keeps, most)
     if along is None:
@@ -63,7 +64,7 @@ def multiply_in(table: Named, messages: Sequence[Named], keeps: Sequence[int], m
 
 
 def joined(parts: Iterable[Named], along: int, number: int, *, is_kept: bool) -> Named:
-    """One table of the slices along an attribute: side by side where it is kept, else added up."""
+    """One table from its slices along an attribute: stacked where the attribute is kept, else added up."""
     whole: Table | None = None
     axes: tuple[int, ...] = ()
     for value, piece in enumerate(parts):
@@ -81,7 +82,7 @@ def joined(parts: Iterable[Named], along: int, number: int, *, is_kept: bool) ->
 
 
 def _slicing(table: Named, messages: Sequence[Named], keeps: Sequence[int], most: int) -> int | None:
-    """The attribute along which to slice, so that everything stays small; None where it is already."""
+    """The attribute to slice along, so that tables stay small; None where slicing is not worth it."""
     sizes = dict(zip(table.axes, table.values.shape, strict=True))
     largest = work = table.values.size
     axes = frozenset(table.axes)
@@ -96,7 +97,7 @@ def _slicing(table: Named, messages: Sequence[Named], keeps: Sequence[int], most
         return None
 
     def extra(axis: int) -> tuple[int, int]:
-        """What is read again for each slice, and what is added up."""
+        """Cells read again for each slice, and cells added up."""
         again = sum(message.values.size for message in messages if axis not in message.axes)
         return (again + (0 if keeps[-1] >> axis & 1 else after)) * sizes[axis], -sizes[axis]
 
@@ -112,7 +113,7 @@ def sliced(table: Named, at: At) -> Named:
 
 
 def at_value(table: Named, axis: int, value: int) -> Named:
-    """The slice of a table at one value of an attribute; all of it where it does not have that."""
+    """The slice of a table at one value of an attribute; the whole table where it lacks the attribute."""
     if axis not in table.axes:
         return table
     where = table.axes.index(axis)
@@ -139,11 +140,11 @@ def contract(left: Named, right: Named, keep: int) -> Named:
 
 
 def _fold(table: Named, *groups: list[int]) -> Table:
-    """The table with its axes gathered into these groups, one axis each."""
+    """The table with each group of axes merged into one axis."""
     sizes = dict(zip(table.axes, table.values.shape, strict=True))
     turned = np.transpose(table.values, [table.axes.index(axis) for group in groups for axis in group])
     folded = turned.reshape([math.prod(sizes[axis] for axis in group) for group in groups])
-    # Matrices whose entries lie apart both ways are multiplied many times more slowly.
+    # Matrices that are contiguous along neither axis are multiplied many times more slowly.
     is_apart = folded.itemsize not in folded.strides[1:] and 1 not in folded.shape[1:]
     return np.ascontiguousarray(folded) if is_apart else folded
 

@@ -118,7 +118,7 @@ def test_fitting_twice_spends_twice_and_the_ledger_says_no_in_time(schema, peopl
 def test_fitting_twice_without_a_ledger_warns(schema, people):
     fitted = synthesizer(schema).fit(people)
 
-    with pytest.warns(PrivacyWarning, match="once more, and nobody adds it"):
+    with pytest.warns(PrivacyWarning, match="and nothing adds that to what the last fit spent"):
         fitted.fit(people)
 
 
