@@ -188,7 +188,8 @@ def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
 
 def _identity(plan: Plan) -> dict[str, Any]:
     """What identifies a run: a checkpoint resumes only if all of it is the same."""
-    return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
+    planned = {name: value for name, value in plan.as_json().items() if name != "notes"}  # only words
+    return {**planned, "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
 def _journal(
