@@ -20,7 +20,7 @@ the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -33,23 +33,22 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.aperture.again import PART, measured_again
+from sidelight.mechanisms.aperture.worth import PART, heard, public_room, worth_asking_again
+from sidelight.mechanisms.aperture.arbiter import Arbiter
 from sidelight.mechanisms.aperture.evidence import Beliefs
-from sidelight.mechanisms.aperture.grain import chosen_blend, judged
 from sidelight.mechanisms.aperture.particles import measured_beyond
-from sidelight.mechanisms.aperture.reweighting import Reweighting
-from sidelight.mechanisms.aperture.rounds import Forecast, beyond
+from sidelight.mechanisms.aperture.reweighting import Reweighting, evenness, lowered
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
 from sidelight.models.model import Model
-from sidelight.models.particles import particles, room_for
+from sidelight.models.particles import drawn_from, particles, room_for
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
-from sidelight.public.prior import Prior, PublicModel, narrowed
+from sidelight.public.prior import LEAST_SAMPLE, Prior, PublicModel, narrowed, pruned
 from sidelight.public.source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.public.trust import trusted
 from sidelight.queries.query import Marginal
@@ -57,9 +56,6 @@ from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
 from sidelight.select.score import ManyCountable
 from sidelight.trees.triangulation import BYTES_PER_CELL
-
-_LEAST_SHARE = 0.02
-"""Of the budget, beyond the tree or in it: less would buy nothing for the time that it takes."""
 
 OnePublic = Table | WeightedRecords | Model | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -72,13 +68,13 @@ class Aperture(Mechanism):
     name = "aperture"
     public_data = "optional"
 
-    max_rounds: int = 12
-    """Most rounds with the tree, after the one-way marginals; how many is planned from noisy answers."""
-    particle_share: float | None = None
+    rounds: int = 12
+    """Rounds with the tree, after the one-way marginals."""
+    particle_share: float = 0.5
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
-    them. None plans it from noisy answers; with 0 there are none, and the release is a tree."""
+    them. With 0 there are none, and the release is a tree."""
     max_particle_rounds: int = 64
-    """Most marginals that are measured then; how many is planned likewise."""
+    """Most marginals that are measured then."""
     one_way_share: float = 0.05
     """Share of the budget for the one-way marginals, with public data."""
     one_way_share_alone: float = 0.2
@@ -87,9 +83,12 @@ class Aperture(Mechanism):
     """Most answers to single attributes beyond the first; which, and how many, noisy answers tell."""
     select_share: float = 0.1
     """Share of each round that selects."""
-    grain_share: float = 0.03
-    """Share of the budget that chooses how much to take of what stands beside the tree: of other trees, and
-    of the grain, which is public records and draws from latent classes of them. 0 takes none."""
+    contest_share: float = 0.01
+    """Share of the budget that asks once whether the public relations hold."""
+    max_cut: int = 5
+    """How often that is asked at most; 0 trusts them all."""
+    mixture_share: float = 0.03
+    """Share of the budget that chooses how much to take of what stands beside the tree."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
@@ -98,24 +97,21 @@ class Aperture(Mechanism):
     """What to do with workload marginals above the size limit."""
     least_doubt: float = 0.01
     """Share of the gap between model and answer that is kept, as long as the noise hides it: for speed."""
-    max_public_marginals: int = 40
-    """Most marginals of two or more attributes in the public model."""
     seed: int = 0
     """Splits the public records into halves; protects nobody."""
 
     def __post_init__(self) -> None:
-        _check.positive_integer(max_rounds=self.max_rounds, max_particle_rounds=self.max_particle_rounds)
+        _check.positive_integer(rounds=self.rounds, max_particle_rounds=self.max_particle_rounds)
         _check.natural(
-            max_public_marginals=self.max_public_marginals,
             max_asked_again=self.max_asked_again,
+            max_cut=self.max_cut,
             seed=self.seed,
         )
         _check.share(
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
             select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
         )  # fmt: skip
-        if self.grain_share != 0:
-            _check.share(grain_share=self.grain_share)
+        _check.share(contest_share=self.contest_share, mixture_share=self.mixture_share)
         if self.particle_share:
             _check.share(particle_share=self.particle_share)
         _check.positive(max_model_mb=self.max_model_mb)
@@ -129,89 +125,111 @@ class Aperture(Mechanism):
         scaled = {attrs: mean / max(means.values()) for attrs, mean in means.items()}
         total_cost, _ = rho.split(self.total_share)
         n = curator.total(total_cost)
+        arbiter = Arbiter.of(curator, weights, total=n, limit_mb=self.max_model_mb)
 
         # MEASURE the one-way marginals.
-        one_way_cost, _ = rho.split(self.one_way_share_alone if public is None else self.one_way_share)
         ones = [Marginal(c) for c in weights if len(c) == 1]
-        measurements = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
-        # ESTIMATE: the public model, then how far to trust it.
-        prior = self.prior(public, domain, weights, measurements=measurements, total=n)
-        has_more = self.grain_share > 0 and (prior.grain is not None or len(prior.others) > 0)
-        choice_cost, _ = rho.split(self.grain_share if has_more else 0.0)
-        spare = beyond(curator.remaining, choice_cost.value)
-        beliefs, start = self._believed(prior, domain, measurements, total=n)
-        if spare and any(len(attrs) > 1 for attrs in prior.sets):
-            prior = self._with_room(prior, beliefs, start, scaled, remaining=spare, unit=unit)
-            beliefs, start = self._believed(prior, domain, measurements, total=n)
+        one_way_cost, _ = rho.split(self.one_way_share)
+        first = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
+        # ESTIMATE the public model; SELECT which of its relations hold.
+        prior = self.prior(public, domain, weights, measurements=first, total=n)
+        contest_cost, _ = rho.split(self.contest_share)
+        cut = list[str]()
+        while prior.records and len(cut) < self.max_cut:
+            leading, _ = self._taken_in(prior, first, n)
+            alone, _ = self._taken_in(Prior.nothing(domain), first, n)
+            open_ = [attr for attr in domain.attrs if prior.tells([attr])]
+            found = arbiter.to_cut(leading, alone, open_, contest_cost)
+            if found == "":
+                break
+            prior = Prior.nothing(domain) if found is None else prior.without(found)
+            cut.append("all" if found is None else found)
+        if not prior.records:
+            # Nothing else tells of single attributes, so MEASURE them with more of the budget.
+            more_cost, _ = rho.split(self.one_way_share_alone - self.one_way_share)
+            first += [curator.measure(one, more_cost / len(ones)) for one in ones]
+        choice_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
+        # The public tree gets less room the more can be measured.
+        model, beliefs = self._taken_in(prior, first, n)
+        small = self._small(domain, weights)
+        if any(len(c) > 1 for c in prior.sets):
+            noise_ = marginal_stddev(
+                (beyond(curator.remaining, choice_cost.value) / self.rounds).split(self.select_share)[1], unit
+            )
+            share = public_room(beliefs, model, small, stddev=noise_)
+            prior = narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
+            model, beliefs = self._taken_in(prior, first, n)
         # MEASURE single attributes again where that is worth most.
-        whole = judged(domain, weights, limit_mb=self.max_model_mb)
-        again, beliefs, model = measured_again(
-            curator, beliefs, start,
-            lambda more: self._believed(prior, domain, [*measurements, *more], total=n),
-            whole=whole, reach={attrs: weights[attrs] / sum(workload.weights) for attrs in beliefs.held},
-            most=self.max_asked_again, kept_back=choice_cost.value,
-        )  # fmt: skip
-        measurements += again
-        spare = beyond(curator.remaining, choice_cost.value)
-        share = self._particle_share(prior, beliefs, model, scaled, remaining=spare, unit=unit)
-        late, for_tree = spare.split(share)
-        kept_back = choice_cost.value + late.value
-
-        rounds, left = 0, self.max_rounds
-        while spare := beyond(curator.remaining, kept_back):
-            used = 1 - spare.value / for_tree.value
-            allowed = tractable(
-                domain, [*prior.sets, *beliefs.held], list(weights),
-                limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
+        again = list[Measurement]()
+        reach = {attrs: weights[attrs] / sum(workload.weights) for attrs in beliefs.held}
+        while len(again) < self.max_asked_again and (spare := beyond(curator.remaining, choice_cost.value)):
+            asked = worth_asking_again(
+                beliefs, model, arbiter.judged, reach,
+                stddev=marginal_stddev(spare / PART, unit), later=marginal_stddev(spare, unit),
             )  # fmt: skip
-            if rounds % 4 == 0:
-                left = Forecast.of(
-                    beliefs, model, allowed, scaled,
-                    remaining=spare, select_share=self.select_share, unit=unit,
-                ).rounds(left)  # fmt: skip
-            select_cost, measure_cost = (spare / left).split(self.select_share)
+            if asked is None:
+                break
+            again.append(curator.measure(Marginal(asked), spare / PART))
+            model, beliefs = self._taken_in(prior, [*first, *again], n)
+        measurements = [*first, *again]
 
+        spare = beyond(curator.remaining, choice_cost.value)
+
+        # What no tree has to hold gets a share where much of it can be heard.
+        late, for_tree = spare.split(self.particle_share)
+        if late:
+            each = marginal_stddev((late / self.max_particle_rounds).split(self.select_share)[1], unit)
+            if len(heard(model, small, stddev=each)) < self.max_particle_rounds:
+                late, for_tree = spare.split(0.0)
+        rounds = self.rounds if for_tree else 0
+        select_cost, measure_cost = (for_tree / self.rounds).split(self.select_share)
+        stddev = marginal_stddev(measure_cost, unit) if for_tree else 0.0
+        for done in range(rounds):
+            allowed = tractable(
+                domain, [*prior.sets, *beliefs.held], heard(model, small, stddev=stddev),
+                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / rounds),
+            )  # fmt: skip
             # SELECT the marginal whose measuring is expected to improve the model most.
             score = ExpectedImprovement(
-                model, partial(beliefs.prospect, weights=scaled),
-                stddev=marginal_stddev(measure_cost, unit), total=n,
-            )  # fmt: skip
+                model, partial(beliefs.prospect, weights=scaled), stddev=stddev, total=n
+            )
             chosen = curator.select([Marginal(c) for c in allowed], score, select_cost)
             # MEASURE it.
             measurements.append(curator.measure(chosen, measure_cost).against(model))
             # ESTIMATE how far it strays from the model, then the model itself.
             beliefs.add(measurements[-1])
             model = beliefs.estimate(model)
-            rounds, left = rounds + 1, left - 1
 
         blend: GraphicalModel | Blend = model
         opened: dict[str, Any] = {
+            "late": float(late) / float(spare) if spare else 0,
             "rounds": rounds,
-            "particle_share": round(share, 4),
+            "room": len(prior.sets) - len(domain),
+            "cut": cut,
             "asked_again": [answer.query.attrs[0] for answer in again],
         }
-        if has_more:
-            # ESTIMATE what stands beside the tree, and SELECT how much of it to take.
-            mixture = chosen_blend(
-                curator, model, prior, measurements, weights,
-                cost=min(choice_cost, curator.remaining, key=float), least_doubt=self.least_doubt,
-                limit_mb=self.max_model_mb,
-            )  # fmt: skip
-            blend = mixture if mixture.share else model
-            opened["records_share"] = mixture.share
+        if choice_cost:
+            # ESTIMATE what stands beside the tree and what there is without public data; SELECT.
+            bare, bare_beliefs = self._refitted(Prior.nothing(domain), measurements, n)
+            beside = self._beside(prior, measurements, n)
+            blend = arbiter.mixed(model, beside, bare, min(choice_cost, curator.remaining, key=float))
+            if blend is bare:
+                beliefs = bare_beliefs
+            opened["records_share"] = blend.share if isinstance(blend, Blend) else 0.0
+            opened["bare"] = blend is bare
         released: GraphicalModel | Blend | Support = blend
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
             room = room_for(domain, self.max_model_mb)
-            followed = Reweighting(particles(blend, room=room, seed=self.seed, like=whole), n)
-            found = measured_beyond(
+            followed = Reweighting(particles(blend, room=room, seed=self.seed, like=arbiter.judged), n)
+            found_ = measured_beyond(
                 curator, followed, beliefs, scaled,
-                candidates=self._small(domain, weights), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
+                candidates=small, cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip
-            measurements += found
+            measurements += found_
             released = followed.support
-            opened |= {"particle_rounds": len(found), "particles": len(released.records)}
+            opened |= {"particle_rounds": len(found_), "particles": len(released.records)}
         return Outcome(
             released,
             tuple(measurements),
@@ -220,55 +238,45 @@ class Aperture(Mechanism):
             dispersions=beliefs.dispersions(),
         )
 
-    def _believed(
-        self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
-    ) -> tuple[Beliefs, GraphicalModel]:
-        """A prior, and what the answers to single attributes say of it."""
-        beliefs = Beliefs(prior.alone, total, least_doubt=self.least_doubt)
-        start = GraphicalModel(domain, total, prior.model.potentials)
-        return beliefs, beliefs.add_all(measurements, start, beliefs.estimate)
+    def _taken_in(
+        self, prior: Prior, singles: Sequence[Measurement], total: float
+    ) -> tuple[GraphicalModel, Beliefs]:
+        """The public model after the answers to single attributes, and what they say of it."""
+        beliefs = Beliefs(prior, total, least_doubt=self.least_doubt)
+        start = GraphicalModel(prior.domain, total, prior.model.potentials)
+        return beliefs.estimate(beliefs.add_all(singles, start, beliefs.estimate)), beliefs
 
-    def _with_room(
-        self,
-        prior: Prior,
-        beliefs: Beliefs,
-        model: GraphicalModel,
-        weights: Mapping[Attrs, float],
-        *,
-        remaining: Cost,
-        unit: Unit,
-    ) -> Prior:
-        """The public model, narrowed where the budget can tell more than it: the tree has room for both."""
-        wanted = [attrs for attrs in self._small(model.domain, weights) if len(attrs) > 1]
-        forecast = Forecast.of(
-            beliefs, model, wanted, weights,
-            remaining=remaining, select_share=self.select_share, unit=unit,
-        )  # fmt: skip
-        return narrowed(prior, share=forecast.public_room(self.max_rounds), limit_mb=self.max_model_mb / 2)
+    def _refitted(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float
+    ) -> tuple[GraphicalModel, Beliefs]:
+        """Another tree after all answers: of its own marginals it keeps what has room beside those measured."""
+        asked = [measurement.query.attrs for measurement in measurements]
+        most_cells = self.max_model_mb * 2**20 / BYTES_PER_CELL
+        prior = replace(prior, model=pruned(prior.model, most_cells=most_cells, beside=asked))
+        tree, beliefs = self._taken_in(prior, [m for m in measurements if len(m.query.attrs) == 1], total)
+        others = [m for m in measurements if len(m.query.attrs) > 1]
+        for measurement in others:
+            beliefs.add(measurement.against(tree))
+        return (beliefs.estimate(tree) if others else tree), beliefs
 
-    def _particle_share(
-        self,
-        prior: Prior,
-        beliefs: Beliefs,
-        model: GraphicalModel,
-        weights: Mapping[Attrs, float],
-        *,
-        remaining: Cost,
-        unit: Unit,
-    ) -> float:
-        """What share of the budget goes beyond the tree: that of the gain that a tree cannot have."""
-        if self.particle_share is not None or not remaining:
-            return self.particle_share or 0.0
-        forecast = partial(
-            Forecast.of, beliefs, model, remaining=remaining, select_share=self.select_share, unit=unit,
-            weights=weights,
-        )  # fmt: skip
-        held = [*prior.sets, *beliefs.held]
-        within = tractable(model.domain, held, list(weights), limit_mb=self.max_model_mb)
-        tree = forecast(candidates=within).gain(self.max_rounds)
-        beyond = forecast(candidates=self._small(model.domain, weights)).gain(self.max_particle_rounds)
-        share = 1 - tree / beyond if beyond > 0 else 0.0
-        return min(share, 1 - _LEAST_SHARE) if share >= _LEAST_SHARE else 0.0
+    def _beside(
+        self, prior: Prior, measurements: Sequence[Measurement], total: float
+    ) -> list[tuple[Support, float]]:
+        """Public records and draws from other trees, after the same answers; the most to take of each."""
+        found = list[tuple[Support, float]]()
+        if prior.sample is not None:
+            beliefs = Beliefs(prior, total, least_doubt=self.least_doubt)
+            records = Reweighting(prior.sample, total).follow(measurements, beliefs)
+            found.append((records, lowered(prior.sample_share, evenness(records) / evenness(prior.sample))))
+        if prior.others:
+            room = max(LEAST_SAMPLE, room_for(prior.domain, self.max_model_mb / 2)) // len(prior.others)
+            drawn = list[tuple[Support, float]]()
+            for place, other in enumerate(prior.others):
+                tree, _ = self._refitted(replace(prior, model=other), measurements, total)
+                drawn.append((drawn_from(tree, room=room, seed=place), 1.0))
+            share = len(prior.others) / (len(prior.others) + 1)
+            found.append((Support.mixed(drawn, total=total), share))
+        return found
 
     def _small(self, domain: Domain, wanted: Iterable[Attrs]) -> list[Attrs]:
         """Those that are no larger than a model may be."""
@@ -292,9 +300,7 @@ class Aperture(Mechanism):
         records = PublicRecords.of(domain, sources)
         if len(sources) > 1 and measurements:
             records = trusted(records, measurements, total=total)
-        recipe = PublicModel(
-            max_model_mb=self.max_model_mb / 2, max_marginals=self.max_public_marginals, seed=self.seed
-        )
+        recipe = PublicModel(max_model_mb=self.max_model_mb / 2, seed=self.seed)
         return recipe.fit(records, {attrs: closure[attrs] for attrs in self._small(domain, closure)})
 
     def check(self, domain: Domain, workload: Workload, public: Any) -> None:
@@ -314,45 +320,33 @@ class Aperture(Mechanism):
     ) -> Iterable[Gaussian | Laplace]:
         any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
-        costs = [total]
-        for share, grain in self._shares():
-            one_way, choice = allotment.split(share)[0], allotment.split(grain)[0]
-            if total.value + one_way.value > allotment.value:
-                raise SettingError(
-                    f"total_share = {self.total_share:g} and a share of {share:g} for the one-way marginals "
-                    "are more than the whole budget. Lower one of them."
-                )
-            rest = allotment.value - total.value - one_way.value - choice.value
-            costs += [one_way / ones, *self._least_costs(type(allotment)(max(rest, Fraction(0))))]
+        first = allotment.split(self.one_way_share)[0]
+        more = allotment.split(self.one_way_share_alone - self.one_way_share)[0]
+        contests = allotment.split(self.contest_share)[0] * self.max_cut
+        choice = allotment.split(self.mixture_share)[0]
+        if total.value + first.value + more.value + contests.value + choice.value >= allotment.value:
+            raise SettingError(
+                "total_share, one_way_share_alone, max_cut times contest_share and mixture_share are "
+                "together the whole budget or more. Lower one of them."
+            )
+        rest = type(allotment)(
+            allotment.value - total.value - first.value - more.value - contests.value - choice.value
+        )
+        costs = [total, first / ones, more / ones, *self._least_costs(rest)]
         return [measuring(any_marginal, cost, unit) for cost in costs if cost]
-
-    def _shares(self) -> list[tuple[float, float]]:
-        """The shares of one-way marginals and of the grain: without public data, and with, grain or not."""
-        return [
-            (self.one_way_share_alone, 0.0),
-            (self.one_way_share, 0.0),
-            (self.one_way_share, self.grain_share),
-        ]
 
     def _least_costs(self, rest: Cost) -> Iterator[Cost]:
         """The least that a run pays for one more answer to an attribute, in a round, and beyond the tree."""
         if self.max_asked_again:
             yield rest * Fraction(PART - 1, PART) ** (self.max_asked_again - 1) / PART
         rest = rest * Fraction(PART - 1, PART) ** self.max_asked_again
-        given = self.particle_share
-        for share, rounds in (
-            (_LEAST_SHARE if given is None else 1 - Fraction(given), self.max_rounds),
-            (_LEAST_SHARE if given is None else given, self.max_particle_rounds),
-        ):
-            yield (rest * Fraction(share) / rounds).split(self.select_share)[1]
+        late, for_tree = rest.split(self.particle_share)
+        yield (for_tree / self.rounds).split(self.select_share)[1]
+        yield (late / self.max_particle_rounds).split(self.select_share)[1]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
-        most = (
-            self.max_asked_again
-            + self.max_rounds
-            + (0 if self.particle_share == 0 else self.max_particle_rounds)
-        )
+        most = self.max_asked_again + self.rounds + (self.max_particle_rounds if self.particle_share else 0)
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
             measurements=most + sum(len(c) == 1 for c in closure),
@@ -363,6 +357,12 @@ class Aperture(Mechanism):
                 "noise is that of the most rounds; fewer, with less noise each, are planned along the way",
             ),
         )
+
+
+def beyond(remaining: Cost, kept_back: Fraction) -> Cost:
+    """What is left of the budget beyond what is kept back; nothing where that is all of it."""
+    part, _ = remaining.split(max(Fraction(0), 1 - kept_back / remaining.value) if remaining else 0)
+    return part
 
 
 def _sources(public: Public, *, seed: int) -> list[PublicSource]:
@@ -391,7 +391,6 @@ def _card(beliefs: Beliefs, model: ManyCountable, opened: Mapping[str, Any]) -> 
     card: dict[str, Any] = {
         "aperture": {
             **opened,
-            "alpha": dict(prior.alpha),
             "public_records": prior.records,
             "public_marginals": [list(attrs) for attrs in prior.sets if len(attrs) > 1],
             "marginals": [

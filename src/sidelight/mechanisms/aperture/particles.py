@@ -23,7 +23,7 @@ from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.reweighting import Reweighting
-from sidelight.mechanisms.aperture.rounds import Forecast
+from sidelight.mechanisms.aperture.worth import heard
 from sidelight.mechanisms.candidates import marginal_stddev
 from sidelight.queries.query import Marginal
 from sidelight.select.improvement import ExpectedImprovement
@@ -57,11 +57,9 @@ def measured_beyond(
         # One that was measured before is kept already, so a repeat is always allowed.
         most_cells = cells / (batch or -(-left // _BATCHES))
         allowed = [c for c in candidates if c in beliefs.held or size(c) <= most_cells]
-        planned = Forecast.of(
-            beliefs, particles, allowed, weights,
-            remaining=curator.remaining, select_share=select_share, unit=unit,
-        ).rounds(left)  # fmt: skip
-        left = min(planned, len(allowed))
+        stddev = marginal_stddev((curator.remaining / left).split(select_share)[1], unit)
+        allowed = heard(particles.support, allowed, stddev=stddev)
+        left = min(left, len(allowed))
         batch = min(batch or -(-left // _BATCHES), left)
         select_cost, measure_cost = (curator.remaining / left).split(select_share)
         # SELECT a batch of marginals.

@@ -85,7 +85,9 @@ class Reweighting:
         """Go over all answers at most so many times, until hardly anything moves."""
         spreads = beliefs.spreads()
         for _ in range(passes):
-            moved = self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in spreads))
+            # Single attributes last, so that what was paid for them is kept.
+            order = sorted(spreads, key=lambda attrs: -len(attrs))
+            moved = self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in order))
             if moved < _CLOSE:
                 break
 
