@@ -198,7 +198,7 @@ class Aperture(Mechanism):
             measurements.append(curator.measure(chosen, measure_cost).against(model))
             # ESTIMATE how far it strays from the model, then the model itself.
             beliefs.add(measurements[-1])
-            model = beliefs.estimate(model)
+            model = beliefs.estimate(model, last=done == rounds - 1)
 
         blend: GraphicalModel | Blend = model
         opened: dict[str, Any] = {
@@ -214,7 +214,7 @@ class Aperture(Mechanism):
             beside = self._beside(prior, measurements, n)
             blend = arbiter.mixed(model, beside, bare, min(choice_cost, curator.remaining, key=float))
             if blend is bare:
-                beliefs = bare_beliefs
+                model, beliefs = bare, bare_beliefs
             opened["records_share"] = blend.share if isinstance(blend, Blend) else 0.0
             opened["bare"] = blend is bare
         released: GraphicalModel | Blend | Support = blend
@@ -223,7 +223,7 @@ class Aperture(Mechanism):
             room = room_for(domain, self.max_model_mb)
             followed = Reweighting(particles(blend, room=room, seed=self.seed, like=arbiter.judged), n)
             found_ = measured_beyond(
-                curator, followed, beliefs, scaled,
+                curator, followed, model, beliefs, scaled,
                 candidates=small, cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip

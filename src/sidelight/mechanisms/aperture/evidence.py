@@ -122,10 +122,7 @@ class Beliefs:
         """The spread s of each measured marginal."""
         pooled = self.pooled()
         return {
-            attrs: belief.evidence.capped(
-                pooled[self.kind(attrs)].median(belief.likelihood), least_doubt=self._least_doubt
-            )
-            for attrs, belief in self.held.items()
+            attrs: pooled[self.kind(attrs)].median(belief.likelihood) for attrs, belief in self.held.items()
         }
 
     def pull(self, attrs: Attrs, spread: float) -> Array:
@@ -139,7 +136,7 @@ class Beliefs:
             for attrs, spread in self.spreads().items()
         }
 
-    def estimate(self, start: GraphicalModel) -> GraphicalModel:
+    def estimate(self, start: GraphicalModel, *, last: bool = False) -> GraphicalModel:
         """The model that stays close to q, and follows each answer as far as its noise and spread say.
 
         minimise  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²,   s_ci = s_c v_i/μ_i
@@ -148,7 +145,7 @@ class Beliefs:
             attrs: Pulled(self.held[attrs].answers.answer, self.pull(attrs, spread))
             for attrs, spread in self.spreads().items()
         }
-        return following(start, self.prior.model.potentials, answers, total=self.total)
+        return following(start, self.prior.model.potentials, answers, total=self.total, last=last)
 
     def prospects(
         self, model: ManyCountable, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]

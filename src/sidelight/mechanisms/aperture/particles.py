@@ -25,7 +25,7 @@ from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.reweighting import Reweighting
 from sidelight.mechanisms.aperture.worth import heard
 from sidelight.mechanisms.candidates import marginal_stddev
-from sidelight.queries.query import Marginal
+from sidelight.queries.query import Countable, Marginal
 from sidelight.select.improvement import ExpectedImprovement
 
 _BATCHES = 3
@@ -37,6 +37,7 @@ _PASSES, _LAST_PASSES = 2, 30
 def measured_beyond(
     curator: Curator,
     particles: Reweighting,
+    model: Countable,
     beliefs: Beliefs,
     weights: Mapping[Attrs, float],
     *,
@@ -47,11 +48,14 @@ def measured_beyond(
 ) -> list[Measurement]:
     """Spend what is left on marginals that the particles err on; weights are at most 1.
 
+    ``model`` is the tree that follows the answers so far.
+
     All new ones together have at most so many ``cells``: every answer is kept, and followed again and again.
     """
     n, unit, made = beliefs.total, curator.unit, list[Measurement]()
     size = curator.domain.size
-    particles.rest(beliefs)
+    particles.rest(beliefs, model)
+    particles.settle(beliefs, passes=_PASSES)
     left, batch = min(most, len(candidates)), 0
     while curator.remaining:
         # One that was measured before is kept already, so a repeat is always allowed.

@@ -24,6 +24,7 @@ from sidelight.fit.balance import MOST_TILT, potential
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.models.support import Support, tally, tilt
+from sidelight.queries.query import Countable
 
 Array = NDArray[np.float64]
 
@@ -57,10 +58,14 @@ class Reweighting:
         """Many marginals, one at a time, each with its place among those asked for."""
         return self._now.count_each(wanted)
 
-    def rest(self, beliefs: Beliefs) -> None:
-        """Take the weights as they are for the optimum, given all answers so far."""
+    def rest(self, beliefs: Beliefs, model: Countable) -> None:
+        """Take the weights as they are for the optimum, given all answers so far.
+
+        But of single attributes what a model says is: there no records may be left out of account.
+        """
         for attrs, spread in beliefs.spreads().items():
-            gap = beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1)
+            best = model.count(attrs) if len(attrs) == 1 else self.count(attrs)
+            gap = beliefs.held[attrs].answers.answer - best.reshape(-1)
             tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
             self._potentials[attrs] = tilts.astype(np.float32)
 
