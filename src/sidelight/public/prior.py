@@ -192,7 +192,7 @@ def _share_of_records(halves: Sequence[PublicRecords], sets: Sequence[Attrs], he
     """
     asked = [attrs for attrs in held if len(attrs) > 1 and not any(set(attrs) < set(o) for o in held)]
     asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
-    tables = [half.kept_shares(asked) for half in halves]
+    tables = [half.kept_frequencies(asked) for half in halves]
     slope = bend = 0.0
     for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):
         tree = most_likely(half.domain, smoothed(half, sets))

@@ -22,10 +22,10 @@ Array = NDArray[np.float64]
 def smoothed(public: PublicRecords, wanted: Sequence[Attrs]) -> dict[Attrs, Array]:
     """t_c of each attribute set."""
     found = {}
-    for names, share in zip(wanted, public.shares(wanted), strict=True):
+    for names, frequency in zip(wanted, public.frequencies(wanted), strict=True):
         for axis, attr in enumerate(names):
             anew = 1 / (public.records_of(attr) + 1)
-            evenly = share.mean(axis=axis, keepdims=True)
-            share = (1 - anew) * share + anew * evenly
-        found[names] = share
+            evenly = frequency.mean(axis=axis, keepdims=True)
+            frequency = (1 - anew) * frequency + anew * evenly
+        found[names] = frequency
     return found

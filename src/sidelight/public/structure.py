@@ -39,10 +39,12 @@ def structure(
     domain = pairs[0][0].domain
     chosen: list[Attrs] = [(attr,) for attr in domain.attrs if pairs[0][0].holds([attr])]
     wanted = [attrs for attrs in weights if len(attrs) > 1 and domain.size(attrs) <= most_cells]
-    shares = {half: half.kept_shares(wanted) for pair in pairs for half in pair}
+    frequencies = {half: half.kept_frequencies(wanted) for pair in pairs for half in pair}
     (first, second), *_ = pairs
-    noise = {attrs: float(np.abs(shares[first][attrs] - shares[second][attrs]).sum()) for attrs in wanted}
-    unseen = [shares[other] for _, other in pairs]
+    noise = {
+        attrs: float(np.abs(frequencies[first][attrs] - frequencies[second][attrs]).sum()) for attrs in wanted
+    }
+    unseen = [frequencies[other] for _, other in pairs]
     gains = dict.fromkeys(wanted, math.inf)
     targets = [smoothed(half, chosen) for half, _ in pairs]
     models = [most_likely(domain, target, sweeps=_ROUGH) for target in targets]

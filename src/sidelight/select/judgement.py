@@ -1,4 +1,4 @@
-"""Which of several models is closest to the data, by all marginals that somebody asks for.
+"""Which of several models is closest to the data on a whole workload.
 
     score_k = − Σ_c w_c ‖x_c − μ_c^k‖₁,      Σ_c w_c = 1
 
@@ -15,27 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import ManyCountable, answers_of, l1_error
+from sidelight.select.score import answers_of, l1_error
 
 Array = NDArray[np.float64]
 
 _SLACK = Fraction(1, 2**40)
-"""Of n: what rounding may cost, and more. Errors are summed exactly (``score``) and cut at 4n. The product
+"""Slack for rounding, as a fraction of n. Errors are summed exactly (``score``) and cut at 4n. The product
 with a weight is rounded once, and so is the curator's sum over all queries and the start: less than 2⁻⁴²."""
 _MOST_START = 2.0**10
-"""Of n, likewise: what an option may begin with."""
+"""Largest start of an option, as a multiple of n."""
 
 
 class Judgement(ABC):
-    """How well each of several options does, as a sum of what single queries say of them."""
+    """How well each of several options does, as a sum over queries."""
 
     options: int
 
     def start(self, scale: float) -> Array:
-        """What each option begins with, from public knowledge alone; ``scale`` makes it e times as likely."""
+        """Each option's starting score, from public knowledge; ``scale`` more makes it e times as likely."""
         return np.zeros(self.options)
 
     @abstractmethod
@@ -44,11 +45,11 @@ class Judgement(ABC):
 
     @abstractmethod
     def each(self, queries: Sequence[Query]) -> Iterator[tuple[int, Callable[[NDArray[Any]], Array]]]:
-        """The place of every query, once each; and what it adds to each option, from its exact answer."""
+        """The index of every query, once each, and what its exact answer adds to each option's score."""
 
 
 Said = Callable[[Attrs, Sequence[Array]], Iterator[tuple[Sequence[int], Array]]]
-"""What options say of a marginal, from what a few models say of it: options that say the same come together."""
+"""What options say of a marginal, from what a few models say of it; those that say the same come together."""
 
 
 class LeastError(Judgement):
@@ -56,7 +57,7 @@ class LeastError(Judgement):
 
     def __init__(
         self,
-        models: Sequence[ManyCountable],
+        models: Sequence[ManyCountSource],
         said: Said,
         *,
         weights: Mapping[Attrs, float],

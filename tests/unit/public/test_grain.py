@@ -58,7 +58,9 @@ def test_the_shares_are_those_with_the_least_weighted_squared_error_on_the_other
     def error(of, by):
         found = 0.0
         for half, other, tree, latent in zip(halves, halves[::-1], trees, drawn, strict=True):
-            for attrs, own, unseen in zip(PAIRS, half.shares(PAIRS), other.shares(PAIRS), strict=True):
+            for attrs, own, unseen in zip(
+                PAIRS, half.frequencies(PAIRS), other.frequencies(PAIRS), strict=True
+            ):
                 expected = tree.count(attrs)
                 mixed = (1 - of - by) * expected + of * own + by * latent.count(attrs)
                 found += float(((mixed - unseen) ** 2 / np.sqrt(expected)).sum())
@@ -101,7 +103,7 @@ def test_records_alone_are_the_records():
     beside, share = grain(public, records=0.3, classes=0.0, most=10_000, seed=0)
 
     assert share == 0.3
-    assert beside.count(DOMAIN.attrs) == pytest.approx(public.shares([DOMAIN.attrs])[0])
+    assert beside.count(DOMAIN.attrs) == pytest.approx(public.frequencies([DOMAIN.attrs])[0])
 
 
 def test_what_nothing_is_taken_of_is_not_there():
@@ -122,7 +124,7 @@ def test_a_tiny_model_has_no_tiny_grain():
     prior = PublicModel(max_model_mb=1e-4).fit(public, CLOSURE)
 
     assert prior.grain_share > 0.5
-    assert prior.grain.count(("a", "b")) == pytest.approx(public.shares([("a", "b")])[0], abs=0.02)
+    assert prior.grain.count(("a", "b")) == pytest.approx(public.frequencies([("a", "b")])[0], abs=0.02)
 
 
 def test_records_that_do_not_tell_of_all_attributes_leave_no_grain():
@@ -150,7 +152,7 @@ def test_another_tree_that_is_the_same_is_none(monkeypatch):
 
     assert set(other.potentials) == {*ONES, ("b", "c")}
     # Both hold what public data say of their own marginals.
-    assert other.count(("b", "c")) == pytest.approx(public.shares([("b", "c")])[0], abs=5e-3)
+    assert other.count(("b", "c")) == pytest.approx(public.frequencies([("b", "c")])[0], abs=5e-3)
 
 
 def test_a_blend_of_all_errs_less_than_the_tree_alone():

@@ -171,10 +171,10 @@ def test_kept_shares_are_the_shares_and_drop_what_is_not_wanted_any_more():
     )
     wanted = [("a", "b"), ("d", "a"), ("c",)]
 
-    kept = public.kept_shares(wanted)
+    kept = public.kept_frequencies(wanted)
 
     assert list(kept) == wanted
-    for attrs, share in zip(wanted, public.shares(wanted), strict=True):
+    for attrs, share in zip(wanted, public.frequencies(wanted), strict=True):
         np.testing.assert_array_equal(kept[attrs], share)
         assert share.flags.c_contiguous
         assert share.sum() == pytest.approx(1.0)

@@ -19,8 +19,9 @@ keeps the public model, s_c → ∞ is the plain information projection. Public 
 the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -29,32 +30,34 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.aperture.worth import PART, heard, public_room, worth_asking_again
-from sidelight.mechanisms.aperture.arbiter import Arbiter
+from sidelight.mechanisms.aperture.arbiter import ALL, Arbiter
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.particles import measured_beyond
-from sidelight.mechanisms.aperture.reweighting import Reweighting, evenness, lowered
+from sidelight.mechanisms.aperture.refitting import beside, refitted, taken_in
+from sidelight.mechanisms.aperture.reweighting import Reweighting
+from sidelight.mechanisms.aperture.worth import PART, heard, public_room, worth_asking_again
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
+from sidelight.mechanisms.told import OpenedMarginal, Opening
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
 from sidelight.models.model import Model
-from sidelight.models.particles import drawn_from, particles, room_for
+from sidelight.models.particles import particles, room_for
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
-from sidelight.public.prior import LEAST_SAMPLE, Prior, PublicModel, narrowed, pruned
+from sidelight.public.prior import Prior, PublicModel, narrowed
 from sidelight.public.source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.public.trust import trusted
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
-from sidelight.select.score import ManyCountable
 from sidelight.trees.triangulation import BYTES_PER_CELL
 
 OnePublic = Table | WeightedRecords | Model | Prior
@@ -85,7 +88,7 @@ class Aperture(Mechanism):
     """Share of each round that selects."""
     contest_share: float = 0.01
     """Share of the budget that asks once whether the public relations hold."""
-    max_cut: int = 5
+    max_contests: int = 5
     """How often that is asked at most; 0 trusts them all."""
     mixture_share: float = 0.03
     """Share of the budget that chooses how much to take of what stands beside the tree."""
@@ -95,8 +98,6 @@ class Aperture(Mechanism):
     """Size limit of the graphical model; the public model may take half, and less the more ε there is."""
     oversized: Oversized = "refuse"
     """What to do with workload marginals above the size limit."""
-    least_doubt: float = 0.01
-    """Share of the gap between model and answer that is kept, as long as the noise hides it: for speed."""
     seed: int = 0
     """Splits the public records into halves; protects nobody."""
 
@@ -104,12 +105,12 @@ class Aperture(Mechanism):
         _check.positive_integer(rounds=self.rounds, max_particle_rounds=self.max_particle_rounds)
         _check.natural(
             max_asked_again=self.max_asked_again,
-            max_cut=self.max_cut,
+            max_contests=self.max_contests,
             seed=self.seed,
         )
         _check.share(
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
-            select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
+            select_share=self.select_share, total_share=self.total_share,
         )  # fmt: skip
         _check.share(contest_share=self.contest_share, mixture_share=self.mixture_share)
         if self.particle_share:
@@ -118,169 +119,178 @@ class Aperture(Mechanism):
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
     def run(self, curator: Curator, workload: Workload, *, public: Public | None = None) -> Outcome:
-        domain, rho, unit = curator.domain, curator.allotment, curator.unit
-        weights = workload.closure(domain)
-        # By the mean weight of its attributes: how many it has is no merit, it only makes for larger errors.
-        means = {attrs: weight / len(attrs) for attrs, weight in weights.items()}
-        scaled = {attrs: mean / max(means.values()) for attrs, mean in means.items()}
-        total_cost, _ = rho.split(self.total_share)
-        n = curator.total(total_cost)
+        rho, weights = curator.allotment, workload.closure(curator.domain)
+        small = {
+            c: weight for c, weight in weights.items() if mib(curator.domain.size(c)) <= self.max_model_mb
+        }
+        n = curator.total(rho.split(self.total_share)[0])
         arbiter = Arbiter.of(curator, weights, total=n, limit_mb=self.max_model_mb)
 
         # MEASURE the one-way marginals.
-        ones = [Marginal(c) for c in weights if len(c) == 1]
-        one_way_cost, _ = rho.split(self.one_way_share)
-        first = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
-        # ESTIMATE the public model; SELECT which of its relations hold.
-        prior = self.prior(public, domain, weights, measurements=first, total=n)
-        contest_cost, _ = rho.split(self.contest_share)
-        cut = list[str]()
-        while prior.records and len(cut) < self.max_cut:
-            leading, _ = self._taken_in(prior, first, n)
-            alone, _ = self._taken_in(Prior.nothing(domain), first, n)
-            open_ = [attr for attr in domain.attrs if prior.tells([attr])]
-            found = arbiter.to_cut(leading, alone, open_, contest_cost)
-            if found == "":
-                break
-            prior = Prior.nothing(domain) if found is None else prior.without(found)
-            cut.append("all" if found is None else found)
+        singles = self._asked(curator, weights, self.one_way_share)
+        # ESTIMATE the public model, and SELECT which of its relations lead.
+        prior, cut = self._leading(arbiter, self.priors(public, curator.domain, weights, singles, n), singles)
         if not prior.records:
-            # Nothing else tells of single attributes, so MEASURE them with more of the budget.
-            more_cost, _ = rho.split(self.one_way_share_alone - self.one_way_share)
-            first += [curator.measure(one, more_cost / len(ones)) for one in ones]
-        choice_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
-        # The public tree gets less room the more can be measured.
-        model, beliefs = self._taken_in(prior, first, n)
-        small = self._small(domain, weights)
-        if any(len(c) > 1 for c in prior.sets):
-            noise_ = marginal_stddev(
-                (beyond(curator.remaining, choice_cost.value) / self.rounds).split(self.select_share)[1], unit
-            )
-            share = public_room(beliefs, model, small, stddev=noise_)
-            prior = narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
-            model, beliefs = self._taken_in(prior, first, n)
+            singles += self._asked(curator, weights, self.one_way_share_alone - self.one_way_share)
+        mixture_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
+        prior = self._with_room(
+            prior, singles, n, list(small), beyond(curator.remaining, mixture_cost), curator.unit
+        )
         # MEASURE single attributes again where that is worth most.
-        again = list[Measurement]()
-        reach = {attrs: weights[attrs] / sum(workload.weights) for attrs in beliefs.held}
-        while len(again) < self.max_asked_again and (spare := beyond(curator.remaining, choice_cost.value)):
+        reach = {c: weight / sum(workload.weights) for c, weight in weights.items()}
+        again = self._asked_again(curator, arbiter, prior, singles, reach, kept_back=mixture_cost)
+        measurements = [*singles, *again]
+        model, beliefs = taken_in(prior, measurements, n)
+
+        spare = beyond(curator.remaining, mixture_cost)
+        late, for_tree = spare.split(self._particle_share(model, list(small), spare, curator.unit))
+        tree = Rounds(self.rounds, for_tree, self.select_share, curator.unit)
+        for done in range(self.rounds if for_tree else 0):
+            allowed = tractable(
+                curator.domain, [*prior.sets, *beliefs.held], heard(model, list(small), stddev=tree.stddev),
+                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / self.rounds),
+            )  # fmt: skip
+            # SELECT the marginal whose measuring is expected to improve the model most.
+            score = ExpectedImprovement(
+                model, partial(beliefs.prospect, weights=scaled(weights)), stddev=tree.stddev, total=n
+            )
+            chosen = curator.select([Marginal(c) for c in allowed], score, tree.select_cost)
+            # MEASURE it.
+            measurements.append(curator.measure(chosen, tree.measure_cost).against(model))
+            # ESTIMATE how far it strays from the model, then the model itself.
+            beliefs.add(measurements[-1])
+            model = beliefs.estimate(model, last=done == self.rounds - 1)
+
+        blend: GraphicalModel | Blend = model
+        is_bare = False
+        if mixture_cost:
+            # ESTIMATE what stands beside the tree, and what the answers say without public data; SELECT.
+            bare, alone = refitted(Prior.nothing(prior.domain), measurements, n, limit_mb=self.max_model_mb)
+            others = beside(prior, measurements, n, limit_mb=self.max_model_mb)
+            blend = arbiter.mixed(model, others, bare, min(mixture_cost, curator.remaining, key=float))
+            if is_bare := blend is bare:
+                model, beliefs = bare, alone
+        released: GraphicalModel | Blend | Support = blend
+        found: list[Measurement] = []
+        if curator.remaining:
+            # SELECT, MEASURE and ESTIMATE what no tree has to hold.
+            room = room_for(curator.domain, self.max_model_mb)
+            drawn = Reweighting(particles(blend, room=room, seed=self.seed, like=arbiter.judged), n)
+            found = measured_beyond(
+                curator, drawn, model, beliefs, scaled(weights),
+                candidates=list(small), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
+                most=self.max_particle_rounds, select_share=self.select_share,
+            )  # fmt: skip
+            released = drawn.support
+        return Outcome(
+            released,
+            (*measurements, *found),
+            curator.events,
+            aperture=Opening(
+                rounds=self.rounds if for_tree else 0,
+                asked_again=tuple(answer.query.attrs[0] for answer in again),
+                public_records=beliefs.prior.records,
+                public_marginals=tuple(attrs for attrs in beliefs.prior.sets if len(attrs) > 1),
+                marginals=tuple(_opened(beliefs, released)),
+                particle_share=round(float(late) / float(spare), 4) if spare else 0.0,
+                cut=cut,
+                is_bare=is_bare,
+                records_share=None if not mixture_cost else blend.share if isinstance(blend, Blend) else 0.0,
+                particle_rounds=len(found),
+                particles=len(released.records) if isinstance(released, Support) else 0,
+            ),
+            dispersions=beliefs.dispersions(),
+        )
+
+    def _asked(self, curator: Curator, weights: Mapping[Attrs, float], share: float) -> list[Measurement]:
+        """All single attributes, with this share of the whole budget."""
+        ones = [Marginal(c) for c in weights if len(c) == 1]
+        cost, _ = curator.allotment.split(share)
+        return [curator.measure(one, cost / len(ones)) for one in ones]
+
+    def _leading(
+        self, arbiter: Arbiter, priors: Sequence[Prior], singles: Sequence[Measurement]
+    ) -> tuple[Prior, tuple[str, ...]]:
+        """The public data that lead, and what was cut off from them: attribute by attribute, or all (*)."""
+        n, cut = arbiter.total, list[str]()
+        cost, _ = arbiter.curator.allotment.split(self.contest_share)
+        prior = priors[0]
+        if len(priors) > 1:
+            prior = priors[arbiter.best([taken_in(one, singles, n)[0] for one in priors], cost)]
+        alone, _ = taken_in(Prior.nothing(prior.domain), singles, n)
+        while prior.records and len(cut) < self.max_contests:
+            told = [attr for attr in prior.domain.attrs if prior.tells([attr])]
+            found = arbiter.to_cut(taken_in(prior, singles, n)[0], alone, told, cost)
+            if found is None:
+                break
+            cut.append(found)
+            prior = Prior.nothing(prior.domain) if found == ALL else prior.without(found)
+        return prior, tuple(cut)
+
+    def _with_room(
+        self,
+        prior: Prior,
+        singles: Sequence[Measurement],
+        total: float,
+        candidates: Sequence[Attrs],
+        spare: Cost,
+        unit: Unit,
+    ) -> Prior:
+        """The public tree with less room the more can be measured: its edges keep out those measured later."""
+        if not spare or all(len(attrs) == 1 for attrs in prior.sets):
+            return prior
+        model, beliefs = taken_in(prior, singles, total)
+        noise = Rounds(self.rounds, spare, self.select_share, unit).stddev
+        share = public_room(beliefs, model, candidates, stddev=noise)
+        return narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
+
+    def _asked_again(
+        self,
+        curator: Curator,
+        arbiter: Arbiter,
+        prior: Prior,
+        singles: Sequence[Measurement],
+        reach: Mapping[Attrs, float],
+        *,
+        kept_back: Cost,
+    ) -> list[Measurement]:
+        """More answers to the single attributes whose answers leave most in doubt."""
+        made, unit = list[Measurement](), curator.unit
+        while len(made) < self.max_asked_again and (spare := beyond(curator.remaining, kept_back)):
+            model, beliefs = taken_in(prior, [*singles, *made], arbiter.total)
             asked = worth_asking_again(
                 beliefs, model, arbiter.judged, reach,
                 stddev=marginal_stddev(spare / PART, unit), later=marginal_stddev(spare, unit),
             )  # fmt: skip
             if asked is None:
                 break
-            again.append(curator.measure(Marginal(asked), spare / PART))
-            model, beliefs = self._taken_in(prior, [*first, *again], n)
-        measurements = [*first, *again]
+            made.append(curator.measure(Marginal(asked), spare / PART))
+        return made
 
-        spare = beyond(curator.remaining, choice_cost.value)
+    def _particle_share(
+        self, model: GraphicalModel, candidates: Sequence[Attrs], spare: Cost, unit: Unit
+    ) -> float:
+        """What no tree has to hold gets a share where as many marginals can be heard as it has rounds for."""
+        late, _ = spare.split(self.particle_share)
+        if not late:
+            return 0.0
+        noise = Rounds(self.max_particle_rounds, late, self.select_share, unit).stddev
+        enough = min(self.max_particle_rounds, len(candidates))
+        return self.particle_share if len(heard(model, candidates, stddev=noise)) >= enough else 0.0
 
-        # What no tree has to hold gets a share where much of it can be heard.
-        late, for_tree = spare.split(self.particle_share)
-        if late:
-            each = marginal_stddev((late / self.max_particle_rounds).split(self.select_share)[1], unit)
-            if len(heard(model, small, stddev=each)) < self.max_particle_rounds:
-                late, for_tree = spare.split(0.0)
-        rounds = self.rounds if for_tree else 0
-        select_cost, measure_cost = (for_tree / self.rounds).split(self.select_share)
-        stddev = marginal_stddev(measure_cost, unit) if for_tree else 0.0
-        for done in range(rounds):
-            allowed = tractable(
-                domain, [*prior.sets, *beliefs.held], heard(model, small, stddev=stddev),
-                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / rounds),
-            )  # fmt: skip
-            # SELECT the marginal whose measuring is expected to improve the model most.
-            score = ExpectedImprovement(
-                model, partial(beliefs.prospect, weights=scaled), stddev=stddev, total=n
-            )
-            chosen = curator.select([Marginal(c) for c in allowed], score, select_cost)
-            # MEASURE it.
-            measurements.append(curator.measure(chosen, measure_cost).against(model))
-            # ESTIMATE how far it strays from the model, then the model itself.
-            beliefs.add(measurements[-1])
-            model = beliefs.estimate(model, last=done == rounds - 1)
-
-        blend: GraphicalModel | Blend = model
-        opened: dict[str, Any] = {
-            "late": float(late) / float(spare) if spare else 0,
-            "rounds": rounds,
-            "room": len(prior.sets) - len(domain),
-            "cut": cut,
-            "asked_again": [answer.query.attrs[0] for answer in again],
-        }
-        if choice_cost:
-            # ESTIMATE what stands beside the tree and what there is without public data; SELECT.
-            bare, bare_beliefs = self._refitted(Prior.nothing(domain), measurements, n)
-            beside = self._beside(prior, measurements, n)
-            blend = arbiter.mixed(model, beside, bare, min(choice_cost, curator.remaining, key=float))
-            if blend is bare:
-                model, beliefs = bare, bare_beliefs
-            opened["records_share"] = blend.share if isinstance(blend, Blend) else 0.0
-            opened["bare"] = blend is bare
-        released: GraphicalModel | Blend | Support = blend
-        if curator.remaining:
-            # SELECT, MEASURE and ESTIMATE what no tree has to hold.
-            room = room_for(domain, self.max_model_mb)
-            followed = Reweighting(particles(blend, room=room, seed=self.seed, like=arbiter.judged), n)
-            found_ = measured_beyond(
-                curator, followed, model, beliefs, scaled,
-                candidates=small, cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
-                most=self.max_particle_rounds, select_share=self.select_share,
-            )  # fmt: skip
-            measurements += found_
-            released = followed.support
-            opened |= {"particle_rounds": len(found_), "particles": len(released.records)}
-        return Outcome(
-            released,
-            tuple(measurements),
-            curator.events,
-            facts=_card(beliefs, released, opened),
-            dispersions=beliefs.dispersions(),
-        )
-
-    def _taken_in(
-        self, prior: Prior, singles: Sequence[Measurement], total: float
-    ) -> tuple[GraphicalModel, Beliefs]:
-        """The public model after the answers to single attributes, and what they say of it."""
-        beliefs = Beliefs(prior, total, least_doubt=self.least_doubt)
-        start = GraphicalModel(prior.domain, total, prior.model.potentials)
-        return beliefs.estimate(beliefs.add_all(singles, start, beliefs.estimate)), beliefs
-
-    def _refitted(
-        self, prior: Prior, measurements: Sequence[Measurement], total: float
-    ) -> tuple[GraphicalModel, Beliefs]:
-        """Another tree after all answers: of its own marginals it keeps what has room beside those measured."""
-        asked = [measurement.query.attrs for measurement in measurements]
-        most_cells = self.max_model_mb * 2**20 / BYTES_PER_CELL
-        prior = replace(prior, model=pruned(prior.model, most_cells=most_cells, beside=asked))
-        tree, beliefs = self._taken_in(prior, [m for m in measurements if len(m.query.attrs) == 1], total)
-        others = [m for m in measurements if len(m.query.attrs) > 1]
-        for measurement in others:
-            beliefs.add(measurement.against(tree))
-        return (beliefs.estimate(tree) if others else tree), beliefs
-
-    def _beside(
-        self, prior: Prior, measurements: Sequence[Measurement], total: float
-    ) -> list[tuple[Support, float]]:
-        """Public records and draws from other trees, after the same answers; the most to take of each."""
-        found = list[tuple[Support, float]]()
-        if prior.sample is not None:
-            beliefs = Beliefs(prior, total, least_doubt=self.least_doubt)
-            records = Reweighting(prior.sample, total).follow(measurements, beliefs)
-            found.append((records, lowered(prior.sample_share, evenness(records) / evenness(prior.sample))))
-        if prior.others:
-            room = max(LEAST_SAMPLE, room_for(prior.domain, self.max_model_mb / 2)) // len(prior.others)
-            drawn = list[tuple[Support, float]]()
-            for place, other in enumerate(prior.others):
-                tree, _ = self._refitted(replace(prior, model=other), measurements, total)
-                drawn.append((drawn_from(tree, room=room, seed=place), 1.0))
-            share = len(prior.others) / (len(prior.others) + 1)
-            found.append((Support.mixed(drawn, total=total), share))
-        return found
-
-    def _small(self, domain: Domain, wanted: Iterable[Attrs]) -> list[Attrs]:
-        """Those that are no larger than a model may be."""
-        return [attrs for attrs in wanted if mib(domain.size(attrs)) <= self.max_model_mb]
+    def priors(
+        self,
+        public: Public | None,
+        domain: Domain,
+        closure: Mapping[Attrs, float],
+        singles: Sequence[Measurement],
+        total: float,
+    ) -> list[Prior]:
+        """All public data together, by what noisy answers say of each table; and each of several alone."""
+        together = self.prior(public, domain, closure, measurements=singles, total=total)
+        if isinstance(public, Sequence) and len(public) > 1:
+            return [together, *(self.prior(one, domain, closure) for one in public)]
+        return [together]
 
     def prior(
         self,
@@ -301,7 +311,8 @@ class Aperture(Mechanism):
         if len(sources) > 1 and measurements:
             records = trusted(records, measurements, total=total)
         recipe = PublicModel(max_model_mb=self.max_model_mb / 2, seed=self.seed)
-        return recipe.fit(records, {attrs: closure[attrs] for attrs in self._small(domain, closure)})
+        held = {c: weight for c, weight in closure.items() if mib(domain.size(c)) <= self.max_model_mb}
+        return recipe.fit(records, held)
 
     def check(self, domain: Domain, workload: Workload, public: Any) -> None:
         super().check(domain, workload, public)
@@ -322,17 +333,15 @@ class Aperture(Mechanism):
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
         first = allotment.split(self.one_way_share)[0]
         more = allotment.split(self.one_way_share_alone - self.one_way_share)[0]
-        contests = allotment.split(self.contest_share)[0] * self.max_cut
-        choice = allotment.split(self.mixture_share)[0]
-        if total.value + first.value + more.value + contests.value + choice.value >= allotment.value:
+        contests = allotment.split(self.contest_share)[0] * (self.max_contests + 1)
+        mixture = allotment.split(self.mixture_share)[0]
+        left = allotment.value - sum(cost.value for cost in (total, first, more, contests, mixture))
+        if left <= 0:
             raise SettingError(
-                "total_share, one_way_share_alone, max_cut times contest_share and mixture_share are "
-                "together the whole budget or more. Lower one of them."
+                "total_share, one_way_share_alone, contest_share for each of max_contests, and mixture_share "
+                "are together more than the whole budget. Lower one of them."
             )
-        rest = type(allotment)(
-            allotment.value - total.value - first.value - more.value - contests.value - choice.value
-        )
-        costs = [total, first / ones, more / ones, *self._least_costs(rest)]
+        costs = [total, first / ones, more / ones, *self._least_costs(type(allotment)(left))]
         return [measuring(any_marginal, cost, unit) for cost in costs if cost]
 
     def _least_costs(self, rest: Cost) -> Iterator[Cost]:
@@ -353,15 +362,44 @@ class Aperture(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(c) for c in closure),
-            notes=(
-                "noise is that of the most rounds; fewer, with less noise each, are planned along the way",
-            ),
+            notes=("noise is that of the most rounds; where there are fewer, each has less of it",),
         )
 
 
-def beyond(remaining: Cost, kept_back: Fraction) -> Cost:
+@dataclass(frozen=True)
+class Rounds:
+    """A budget in equal rounds, each of which selects and measures."""
+
+    number: int
+    budget: Cost
+    select_share: float
+    unit: Unit
+
+    @property
+    def select_cost(self) -> Cost:
+        """What a round's selection costs."""
+        return (self.budget / self.number).split(self.select_share)[0]
+
+    @property
+    def measure_cost(self) -> Cost:
+        """What a round's measurement costs."""
+        return (self.budget / self.number).split(self.select_share)[1]
+
+    @property
+    def stddev(self) -> float:
+        """σ of what a round measures; infinite without a budget."""
+        return marginal_stddev(self.measure_cost, self.unit) if self.budget else math.inf
+
+
+def scaled(closure: Mapping[Attrs, float]) -> dict[Attrs, float]:
+    """Weights of at most 1. How many attributes a marginal has is no merit: more make for larger errors."""
+    means = {attrs: weight / len(attrs) for attrs, weight in closure.items()}
+    return {attrs: mean / max(means.values()) for attrs, mean in means.items()}
+
+
+def beyond(remaining: Cost, kept_back: Cost) -> Cost:
     """What is left of the budget beyond what is kept back; nothing where that is all of it."""
-    part, _ = remaining.split(max(Fraction(0), 1 - kept_back / remaining.value) if remaining else 0)
+    part, _ = remaining.split(max(Fraction(0), 1 - kept_back.value / remaining.value) if remaining else 0)
     return part
 
 
@@ -378,33 +416,19 @@ def _sources(public: Public, *, seed: int) -> list[PublicSource]:
     return sources
 
 
-def _card(beliefs: Beliefs, model: ManyCountable, opened: Mapping[str, Any]) -> dict[str, Any]:
-    """How far the aperture opened: all of it from public data and noisy answers."""
-    prior, n = beliefs.prior, beliefs.total
-    held = list(beliefs.held)
-    spreads = beliefs.spreads()
+def _opened(beliefs: Beliefs, model: ManyCountSource) -> Iterator[OpenedMarginal]:
+    """How far the release moved on each measured marginal: all of it from public data and noisy answers."""
+    held, spreads = list(beliefs.held), beliefs.spreads()
     moved = dict.fromkeys(held, 0.0)
-    for place, public in prior.model.count_each(held):
+    for place, public in beliefs.prior.model.count_each(held):
         # One at a time: all of them together may be larger than the model.
         ((_, now),) = model.count_each([held[place]])
-        moved[held[place]] = float(np.abs(now / n - public).sum())
-    card: dict[str, Any] = {
-        "aperture": {
-            **opened,
-            "public_records": prior.records,
-            "public_marginals": [list(attrs) for attrs in prior.sets if len(attrs) > 1],
-            "marginals": [
-                {
-                    "attrs": list(attrs),
-                    "spread": spreads[attrs],
-                    "trust": belief.evidence.trust(spreads[attrs]),
-                    "moved": moved[attrs],
-                    "expected_error": belief.evidence.expected_error(spreads[attrs]) / n,
-                }
-                for attrs, belief in beliefs.held.items()
-            ],
-        }
-    }
-    if prior.records:
-        card["public_error"] = [{"attrs": list(attrs), "error": round(moved[attrs], 6)} for attrs in held]
-    return card
+        moved[held[place]] = float(np.abs(now / beliefs.total - public).sum())
+    for attrs, belief in beliefs.held.items():
+        yield OpenedMarginal(
+            attrs=attrs,
+            spread=spreads[attrs],
+            trust=belief.evidence.trust(spreads[attrs]),
+            moved=moved[attrs],
+            expected_error=belief.evidence.expected_error(spreads[attrs]) / beliefs.total,
+        )

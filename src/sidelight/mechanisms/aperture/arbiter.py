@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.curator.curator import Curator
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
@@ -28,10 +29,11 @@ from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
 from sidelight.queries.query import Marginal
 from sidelight.select.judgement import LeastError, Said, mixtures_of
-from sidelight.select.score import ManyCountable
 from sidelight.trees.triangulation import BYTES_PER_CELL
 
 Array = NDArray[np.float64]
+ALL = "*"
+"""All public relations, where they are cut off."""
 
 _JUDGE_BY = 150
 """Most marginals by which candidates are judged: of a larger workload, an even part."""
@@ -68,22 +70,27 @@ class Arbiter:
         return list(self.weights)
 
     def choose(
-        self, models: Sequence[ManyCountable], said: Said, log_odds: Sequence[float], cost: Cost
+        self, models: Sequence[ManyCountSource], said: Said, log_odds: Sequence[float], cost: Cost
     ) -> int:
         """Which option errs least, as far as the noise lets one see."""
         error = LeastError(models, said, weights=self.weights, total=self.total, log_odds=log_odds)
         return self.curator.choose([Marginal(attrs) for attrs in self.judged], error, cost)
 
     def to_cut(
-        self, model: ManyCountable, alone: ManyCountable, open_: Sequence[str], cost: Cost
+        self, model: ManyCountSource, alone: ManyCountSource, open_: Sequence[str], cost: Cost
     ) -> str | None:
-        """Which of the open attributes is better cut off; "" if none is, None if public data are worse.
+        """Which of the open attributes is better cut off; ALL if all of them are, None if none is.
 
         ``model`` has the public relations, ``alone`` has none; both follow the answers to single attributes.
         """
         said = _cuts(self.curator.domain, open_)
         log_odds = [_FAITH, *[-np.log(len(open_))] * len(open_), 0.0]
-        return ["", *open_, None][self.choose([model, alone], said, log_odds, cost)]
+        return [None, *open_, ALL][self.choose([model, alone], said, log_odds, cost)]
+
+    def best(self, models: Sequence[ManyCountSource], cost: Cost) -> int:
+        """Which of several models errs least; all are as likely beforehand."""
+        shares = np.eye(len(models)).tolist()
+        return self.choose(models, mixtures_of(shares), [0.0] * len(models), cost)
 
     def mixed(
         self, model: GraphicalModel, beside: Sequence[tuple[Support, float]], bare: GraphicalModel, cost: Cost
@@ -99,7 +106,7 @@ class Arbiter:
             log_odds.append(_LIKING * sum(parts))
         shares.append([0.0] * (1 + len(beside)) + [1.0])
         log_odds.append(_LIKING * len(beside) - _FAITH)
-        models: list[ManyCountable] = [model, *(part for part, _ in beside), bare]
+        models: list[ManyCountSource] = [model, *(part for part, _ in beside), bare]
         _, *taken, none = shares[self.choose(models, mixtures_of(shares), log_odds, cost)]
         if none:
             return bare

@@ -15,18 +15,17 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.fit.following import Pulled, following
 from sidelight.measurement import Measurement
 from sidelight.models.graphical import GraphicalModel
 from sidelight.public.prior import Prior
-from sidelight.queries.query import Countable
 from sidelight.select.improvement import Profile, Prospect
-from sidelight.select.score import ManyCountable
 from sidelight.uncertainty.dispersion import Evidence, PooledSpread, SpreadPrior, mass_of
 
 Array = NDArray[np.float64]
-Follower = TypeVar("Follower", bound=Countable)
+Follower = TypeVar("Follower", bound=CountSource)
 Kind = tuple[int, bool]
 
 _APART = 0.1
@@ -57,10 +56,9 @@ class Belief:
 class Beliefs:
     """All that was measured, and what it says about the public model."""
 
-    def __init__(self, prior: Prior, total: float, *, least_doubt: float) -> None:
+    def __init__(self, prior: Prior, total: float) -> None:
         self.prior = prior
         self.total = total
-        self._least_doubt = least_doubt
         ratio = total / max(prior.records, 1.0)
         self._spread = {
             (1, True): SpreadPrior(total, ratio, apart=_APART),
@@ -106,7 +104,7 @@ class Beliefs:
         self.held |= self._all_tried(waiting, model)
         return model
 
-    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: Countable) -> dict[Attrs, Belief]:
+    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: CountSource) -> dict[Attrs, Belief]:
         return {c: self._tried(one.against(model)) for c, one in answers.items()}
 
     def pooled(self) -> dict[Kind, PooledSpread]:
@@ -124,6 +122,11 @@ class Beliefs:
         return {
             attrs: pooled[self.kind(attrs)].median(belief.likelihood) for attrs, belief in self.held.items()
         }
+
+    def _spread_of(self, attrs: Attrs, belief: Belief, pooled: PooledSpread) -> float:
+        found = pooled.median(belief.likelihood)
+        # A cap on single attributes would fall on their rare values.
+        return found if len(attrs) == 1 else belief.evidence.capped(found)
 
     def pull(self, attrs: Attrs, spread: float) -> Array:
         """S_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
@@ -148,7 +151,7 @@ class Beliefs:
         return following(start, self.prior.model.potentials, answers, total=self.total, last=last)
 
     def prospects(
-        self, model: ManyCountable, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
+        self, model: ManyCountSource, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
     ) -> dict[Attrs, Prospect]:
         """What each candidate may be worth, by weights of at most 1."""
         # One at a time, in whatever order: the answers to all of them may be larger than the model.

@@ -19,13 +19,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from sidelight.curator.curator import Curator
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.reweighting import Reweighting
 from sidelight.mechanisms.aperture.worth import heard
 from sidelight.mechanisms.candidates import marginal_stddev
-from sidelight.queries.query import Countable, Marginal
+from sidelight.queries.query import Marginal
 from sidelight.select.improvement import ExpectedImprovement
 
 _BATCHES = 3
@@ -37,7 +38,7 @@ _PASSES, _LAST_PASSES = 2, 30
 def measured_beyond(
     curator: Curator,
     particles: Reweighting,
-    model: Countable,
+    model: CountSource,
     beliefs: Beliefs,
     weights: Mapping[Attrs, float],
     *,

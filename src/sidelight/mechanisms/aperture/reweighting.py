@@ -19,12 +19,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.fit.balance import MOST_TILT, potential
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.models.support import Support, tally, tilt
-from sidelight.queries.query import Countable
 
 Array = NDArray[np.float64]
 
@@ -39,6 +39,7 @@ class Reweighting:
 
     def __init__(self, support: Support, total: float) -> None:
         scaled = support.with_total(total)
+        self.domain = support.domain
         self._weights = scaled.weights.copy()
         # It sees the weights as they move, and is given to nobody.
         self._now = replace(scaled, weights=self._weights)
@@ -58,7 +59,7 @@ class Reweighting:
         """Many marginals, one at a time, each with its place among those asked for."""
         return self._now.count_each(wanted)
 
-    def rest(self, beliefs: Beliefs, model: Countable) -> None:
+    def rest(self, beliefs: Beliefs, model: CountSource) -> None:
         """Take the weights as they are for the optimum, given all answers so far.
 
         But of single attributes what a model says is: there no records may be left out of account.

@@ -5,9 +5,9 @@
         y_a ← M_a(D) + 𝒩(0, σ²)                                                                 measure
 
 An attribute that public data have wrong takes every marginal with it that holds it or depends on it, a share
-w_a of the workload; and noisy answers alone tell where that is, so nothing is paid for selecting. e_a(σ) is the
-error that is expected of the attribute with noise of σ, by how far the truth is believed to stray, and σ′ is
-the noise after one more answer. R is the expected error of what the workload asks for otherwise. Marginals
+w_a of the workload; and noisy answers alone tell where that is, so nothing is paid for selecting. e_a(σ) is
+the error that is expected of the attribute with noise of σ, averaged over how far the truth may stray, and σ′
+is the noise after one more answer. R is the expected error of what the workload asks for otherwise. Marginals
 that are measured later tell of single attributes, too: both σ count what is to come.
 
 PRIVACY: what is asked follows from public data and noisy answers; every answer is paid for.
@@ -32,7 +32,7 @@ _LEAST_GAIN = 0.01
 """Of the expected error, for a twelfth of the budget: what a twelfth is worth anywhere, since errors fall at
 least about as the eighth root of the budget, whoever spends it (AIM and JAM in docs/papers/jam.md)."""
 _MOST_NOISE = 4.0
-"""Of n, in all cells of a marginal together: an answer with more tells a twentieth of what there is, or less."""
+"""Of n, summed over the cells of a marginal: an answer with more noise tells a twentieth of what there is."""
 _C1 = math.sqrt(2 / math.pi)
 
 
@@ -73,8 +73,8 @@ def forecast(
 ) -> dict[Attrs, tuple[float, float]]:
     """The error that is expected of each candidate now, and after measuring it with noise of this σ.
 
-    C k (k/(s v) + P)^(−½), and with P + 1/σ²; as if it were like all of its kind, and n were spread evenly over
-    its k cells: as many as its attributes have values, less where some are rare, Π_a (Σ_i √p_ai)².
+    C k (k/(s v) + P)^(−½), and with P + 1/σ²; as if it were like all of its kind, and n were spread evenly
+    over its k cells: as many as its attributes have values, less where some are rare, Π_a (Σ_i √p_ai)².
     """
     n = beliefs.total
     roots = effective_cells(model)
@@ -99,7 +99,7 @@ def public_room(
 
 
 def heard(model: ManyCounted, candidates: Sequence[Attrs], *, stddev: float) -> list[Attrs]:
-    """Those that noise of this σ would not swamp, even if nothing were known of them; single attributes else."""
+    """Those that noise of this σ would not swamp if nothing were known of them; else single attributes."""
     cells = effective_cells(model)
     most = _MOST_NOISE * model.total / stddev
     kept = [attrs for attrs in candidates if math.prod(cells[attr] for attr in attrs) <= most]
