@@ -52,8 +52,8 @@ Said = Callable[[Attrs, Sequence[Array]], Iterator[tuple[Sequence[int], Array]]]
 """What options say of a marginal, from what a few models say of it; those that say the same come together."""
 
 
-class LeastError(Judgement):
-    """Options made of a few models: the less they err on a workload the better."""
+class Contest(Judgement):
+    """Options made of a few models: the smaller their error on a workload, the higher the score."""
 
     def __init__(
         self,
@@ -100,12 +100,22 @@ class LeastError(Judgement):
         return -self._weights[attrs] * np.minimum(errors, 4.0 * self._total)
 
 
-def mixtures_of(shares: Sequence[Sequence[float]]) -> Said:
-    """Options that are mixtures of the models, each with a share of every model."""
+class LeastError(Contest):
+    """A contest of mixtures of models, each with a share of every model."""
 
-    def said(attrs: Attrs, answers: Sequence[Array]) -> Iterator[tuple[Sequence[int], Array]]:
-        for option, mixture in enumerate(shares):
-            held = [share * counts for share, counts in zip(mixture, answers, strict=True) if share]
-            yield [option], np.sum(held, axis=0)
+    def __init__(
+        self,
+        models: Sequence[ManyCountSource],
+        mixtures: Sequence[Sequence[float]],
+        *,
+        weights: Mapping[Attrs, float],
+        total: float,
+        log_odds: Sequence[float] | None = None,
+    ) -> None:
+        def said(attrs: Attrs, answers: Sequence[Array]) -> Iterator[tuple[Sequence[int], Array]]:
+            for option, mixture in enumerate(mixtures):
+                held = [share * counts for share, counts in zip(mixture, answers, strict=True) if share]
+                yield [option], np.sum(held, axis=0)
 
-    return said
+        even = [0.0] * len(mixtures)
+        super().__init__(models, said, weights=weights, total=total, log_odds=log_odds or even)

@@ -71,7 +71,7 @@ class Aperture(Mechanism):
     name = "aperture"
     public_data = "optional"
 
-    rounds: int = 12
+    max_rounds: int = 12
     """Rounds with the tree, after the one-way marginals."""
     particle_share: float = 0.5
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
@@ -102,7 +102,7 @@ class Aperture(Mechanism):
     """Splits the public records into halves; protects nobody."""
 
     def __post_init__(self) -> None:
-        _check.positive_integer(rounds=self.rounds, max_particle_rounds=self.max_particle_rounds)
+        _check.positive_integer(max_rounds=self.max_rounds, max_particle_rounds=self.max_particle_rounds)
         _check.natural(
             max_asked_again=self.max_asked_again,
             max_contests=self.max_contests,
@@ -144,11 +144,11 @@ class Aperture(Mechanism):
 
         spare = beyond(curator.remaining, mixture_cost)
         late, for_tree = spare.split(self._particle_share(model, list(small), spare, curator.unit))
-        tree = Rounds(self.rounds, for_tree, self.select_share, curator.unit)
-        for done in range(self.rounds if for_tree else 0):
+        tree = Rounds(self.max_rounds, for_tree, self.select_share, curator.unit)
+        for done in range(self.max_rounds if for_tree else 0):
             allowed = tractable(
                 curator.domain, [*prior.sets, *beliefs.held], heard(model, list(small), stddev=tree.stddev),
-                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / self.rounds),
+                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / self.max_rounds),
             )  # fmt: skip
             # SELECT the marginal whose measuring is expected to improve the model most.
             score = ExpectedImprovement(
@@ -159,7 +159,7 @@ class Aperture(Mechanism):
             measurements.append(curator.measure(chosen, tree.measure_cost).against(model))
             # ESTIMATE how far it strays from the model, then the model itself.
             beliefs.add(measurements[-1])
-            model = beliefs.estimate(model, last=done == self.rounds - 1)
+            model = beliefs.estimate(model, last=done == self.max_rounds - 1)
 
         blend: GraphicalModel | Blend = model
         is_bare = False
@@ -187,7 +187,7 @@ class Aperture(Mechanism):
             (*measurements, *found),
             curator.events,
             aperture=Opening(
-                rounds=self.rounds if for_tree else 0,
+                rounds=self.max_rounds if for_tree else 0,
                 asked_again=tuple(answer.query.attrs[0] for answer in again),
                 public_records=beliefs.prior.records,
                 public_marginals=tuple(attrs for attrs in beliefs.prior.sets if len(attrs) > 1),
@@ -236,11 +236,11 @@ class Aperture(Mechanism):
         spare: Cost,
         unit: Unit,
     ) -> Prior:
-        """The public tree with less room the more can be measured: its edges keep out those measured later."""
+        """The public tree with less room the more can be measured: its edges keep out those of answers."""
         if not spare or all(len(attrs) == 1 for attrs in prior.sets):
             return prior
         model, beliefs = taken_in(prior, singles, total)
-        noise = Rounds(self.rounds, spare, self.select_share, unit).stddev
+        noise = Rounds(self.max_rounds, spare, self.select_share, unit).stddev
         share = public_room(beliefs, model, candidates, stddev=noise)
         return narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
 
@@ -350,12 +350,14 @@ class Aperture(Mechanism):
             yield rest * Fraction(PART - 1, PART) ** (self.max_asked_again - 1) / PART
         rest = rest * Fraction(PART - 1, PART) ** self.max_asked_again
         late, for_tree = rest.split(self.particle_share)
-        yield (for_tree / self.rounds).split(self.select_share)[1]
+        yield (for_tree / self.max_rounds).split(self.select_share)[1]
         yield (late / self.max_particle_rounds).split(self.select_share)[1]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
-        most = self.max_asked_again + self.rounds + (self.max_particle_rounds if self.particle_share else 0)
+        most = (
+            self.max_asked_again + self.max_rounds + (self.max_particle_rounds if self.particle_share else 0)
+        )
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
             measurements=most + sum(len(c) == 1 for c in closure),

@@ -28,7 +28,7 @@ from sidelight.models.mixture import Blend
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
 from sidelight.queries.query import Marginal
-from sidelight.select.judgement import LeastError, Said, mixtures_of
+from sidelight.select.judgement import Contest, Judgement, LeastError, Said
 from sidelight.trees.triangulation import BYTES_PER_CELL
 
 Array = NDArray[np.float64]
@@ -69,12 +69,9 @@ class Arbiter:
         """The marginals that it judges by."""
         return list(self.weights)
 
-    def choose(
-        self, models: Sequence[ManyCountSource], said: Said, log_odds: Sequence[float], cost: Cost
-    ) -> int:
+    def choose(self, judgement: Judgement, cost: Cost) -> int:
         """Which option errs least, as far as the noise lets one see."""
-        error = LeastError(models, said, weights=self.weights, total=self.total, log_odds=log_odds)
-        return self.curator.choose([Marginal(attrs) for attrs in self.judged], error, cost)
+        return self.curator.choose([Marginal(attrs) for attrs in self.judged], judgement, cost)
 
     def to_cut(
         self, model: ManyCountSource, alone: ManyCountSource, open_: Sequence[str], cost: Cost
@@ -85,12 +82,13 @@ class Arbiter:
         """
         said = _cuts(self.curator.domain, open_)
         log_odds = [_FAITH, *[-np.log(len(open_))] * len(open_), 0.0]
-        return [None, *open_, ALL][self.choose([model, alone], said, log_odds, cost)]
+        contest = Contest([model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds)
+        return [None, *open_, ALL][self.choose(contest, cost)]
 
     def best(self, models: Sequence[ManyCountSource], cost: Cost) -> int:
         """Which of several models errs least; all are as likely beforehand."""
-        shares = np.eye(len(models)).tolist()
-        return self.choose(models, mixtures_of(shares), [0.0] * len(models), cost)
+        each = np.eye(len(models)).tolist()
+        return self.choose(LeastError(models, each, weights=self.weights, total=self.total), cost)
 
     def mixed(
         self, model: GraphicalModel, beside: Sequence[tuple[Support, float]], bare: GraphicalModel, cost: Cost
@@ -107,7 +105,8 @@ class Arbiter:
         shares.append([0.0] * (1 + len(beside)) + [1.0])
         log_odds.append(_LIKING * len(beside) - _FAITH)
         models: list[ManyCountSource] = [model, *(part for part, _ in beside), bare]
-        _, *taken, none = shares[self.choose(models, mixtures_of(shares), log_odds, cost)]
+        contest = LeastError(models, shares, weights=self.weights, total=self.total, log_odds=log_odds)
+        _, *taken, none = shares[self.choose(contest, cost)]
         if none:
             return bare
         held = [(part, share) for (part, _), share in zip(beside, taken, strict=True) if share]

@@ -143,7 +143,7 @@ def test_no_spread_keeps_the_public_model_and_endless_spread_is_the_plain_projec
     prior = PublicModel().fit(PublicRecords.of(toy.table.domain, [table_like(toy, 900, 3)]), workload)
     start = GraphicalModel(toy.table.domain, 600.0, prior.model.potentials)
     answer = Measurement(Marginal(("a", "c")), np.array([150.0, 90, 60, 20, 10, 60, 90, 120]), 5.0)
-    beliefs = FixedSpread(prior, 600.0, least_doubt=0.01)
+    beliefs = FixedSpread(prior, 600.0)
     beliefs.spread = spread
     beliefs.add(answer.against(start))
 
@@ -160,7 +160,7 @@ def test_no_spread_keeps_the_public_model_and_endless_spread_is_the_plain_projec
 def test_a_repeat_is_compared_with_what_was_believed_before_the_first():
     domain = Domain.of({"a": 2, "b": 2})
     start = GraphicalModel.uniform(domain, total=100.0)
-    beliefs = Beliefs(Prior.nothing(domain), 100.0, least_doubt=0.01)
+    beliefs = Beliefs(Prior.nothing(domain), 100.0)
     beliefs.add(Measurement(Marginal(("a",)), np.array([80.0, 20.0]), 2.0).against(start))
     agreeing = GraphicalModel(domain, 100.0, {("a",): np.log([0.8, 0.2])})
 
@@ -174,11 +174,11 @@ def test_a_repeat_is_compared_with_what_was_believed_before_the_first():
 
 def test_a_marginal_with_an_attribute_that_no_public_record_tells_of_is_trusted_less():
     domain = Domain.of({"a": 2, "b": 2})
-    prior = Prior(GraphicalModel.uniform(domain, total=1.0), {"a": 500.0, "b": 0.0}, 500.0, {"a": 1.0})
-    beliefs = Beliefs(prior, 1000.0, least_doubt=0.01)
+    prior = Prior(GraphicalModel.uniform(domain, total=1.0), {"a": 500.0, "b": 0.0}, 500.0)
+    beliefs = Beliefs(prior, 1000.0)
 
-    assert beliefs._sampling(("a",)) == pytest.approx(3.0)
-    assert beliefs._sampling(("a", "b")) == pytest.approx(1001.0)
+    assert beliefs.sampling(("a",)) == pytest.approx(3.0)
+    assert beliefs.sampling(("a", "b")) == pytest.approx(1001.0)
 
 
 def prospects_of(number, cells=50):

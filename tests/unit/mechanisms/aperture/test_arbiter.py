@@ -18,7 +18,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.aperture.aperture import Aperture
-from sidelight.mechanisms.aperture.grain import judged
+from sidelight.mechanisms.aperture.sample import judged
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
 from sidelight.models.support import Support
@@ -43,7 +43,7 @@ CRAMPED = Aperture(
 def prior():
     """Of the private law, and with records that are worth more than the model."""
     found = CRAMPED.prior(table_of(8000, seed=2), DOMAIN, CLOSURE)
-    assert found.grain is not None
+    assert found.sample is not None
     assert found.others
     return found
 
@@ -67,8 +67,8 @@ def test_records_that_do_not_hold_what_the_people_are_like_are_not_taken_where_t
     codes[:, 0] = 0
     useless = replace(
         mechanism.prior(toy.table, domain, toy.workload.closure(domain)),
-        grain=Support.of_table(Table.of_codes(domain, codes), total=1.0),
-        grain_share=0.5,
+        sample=Support.of_table(Table.of_codes(domain, codes), total=1.0),
+        sample_share=0.5,
         others=(),
     )
     for seed in range(3):
@@ -84,7 +84,7 @@ def test_records_that_do_not_hold_what_the_people_are_like_are_not_taken_where_t
 @pytest.mark.parametrize("has_grain", [True, False])
 def test_all_of_the_budget_is_spent_with_records_to_choose_and_without(prior, unit, has_grain):
     curator = curator_of("1/2", unit=unit)
-    public = prior if has_grain else replace(prior, grain=None, grain_share=0.0, others=())
+    public = prior if has_grain else replace(prior, sample=None, sample_share=0.0, others=())
 
     release = CRAMPED.run(curator, WORKLOAD, public=public)
 
@@ -93,7 +93,7 @@ def test_all_of_the_budget_is_spent_with_records_to_choose_and_without(prior, un
     last = release.events[-1]
     assert isinstance(last, Exponential if has_grain else Gaussian)
     if has_grain:
-        assert last.cost.value == Fraction(1, 2) * Fraction(CRAMPED.grain_share)
+        assert last.cost.value == Fraction(1, 2) * Fraction(CRAMPED.sample_share)
         assert last.candidates == 9
         assert unit.l1 <= last.sensitivity < unit.l1 * (1 + Fraction(1, 10**6))
 
@@ -109,7 +109,7 @@ def test_where_little_is_left_for_it_the_choice_takes_what_there_is(prior, one_w
 
 
 def test_no_more_is_taken_than_what_public_data_alone_would_have(prior):
-    timid = replace(prior, grain_share=0.2, others=())
+    timid = replace(prior, sample_share=0.2, others=())
     shares = set()
     for seed in range(12):
         model = CRAMPED.run(curator_of("1/100000", seed=seed), WORKLOAD, public=timid).model
@@ -189,14 +189,14 @@ def test_of_very_many_marginals_a_part_is_judged_by():
 
 @pytest.mark.parametrize("share", [1.0, -0.1])
 def test_a_share_of_the_budget_outside_its_range_is_refused(share):
-    with pytest.raises(SettingError, match="grain_share"):
-        Aperture(grain_share=share)
+    with pytest.raises(SettingError, match="sample_share"):
+        Aperture(sample_share=share)
 
 
 def test_without_a_budget_for_the_choice_no_records_are_taken_and_all_is_measured(prior):
     curator = curator_of("1/10")
 
-    release = replace(CRAMPED, grain_share=0.0).run(curator, WORKLOAD, public=prior)
+    release = replace(CRAMPED, sample_share=0.0).run(curator, WORKLOAD, public=prior)
 
     assert isinstance(release.model, GraphicalModel)
     assert not curator.remaining
