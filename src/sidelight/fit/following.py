@@ -66,7 +66,7 @@ def following(
     sweeps, close = (_LAST_SWEEPS, _LAST_CLOSE) if last else (_SWEEPS, _CLOSE)
     for _ in range(sweeps):
         walk.sweep(step)
-        if max(moved.values()) < close:
+        if max(moved.values(), default=0.0) < close:
             break
     for attrs, tilt in tilts.items():
         kept[attrs] = tilt - tilt.max() + prior.get(attrs, 0.0)

@@ -116,7 +116,7 @@ class PublicModel:
         structures, sample, share = list[list[Attrs]](), None, 0.0
         halves = public.halves(seed=self.seed)
         if halves is not None:
-            sets = self._structure(halves, held, most=2 * len(domain))
+            sets = self._structure(halves, held, most=3 * len(domain) // 2)
             structures = [other for other in self._others(public, held) if set(other) != set(sets)]
             most = max(LEAST_SAMPLE, room_for(domain, self.max_model_mb))
             sample = public.whole(most=most, seed=self.seed)
@@ -139,35 +139,34 @@ class PublicModel:
                 yield self._structure(halves, weights, most=len(public.domain))
 
 
-def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
-    """The prior with a share of its marginals in that share of a size: q as they alone tell it.
+def narrowed(prior: Prior, *, share: float) -> Prior:
+    """The prior with fewer marginals, from half as many as attributes to one and a half times as many.
 
-    The size alone would not do: many small marginals tie all attributes together, and then nothing that
-    is measured later fits into the tree.
+    Many small marginals tie all attributes together, and then nothing that is measured later
+    fits into the tree.
     """
-    number = math.ceil(share * sum(len(attrs) > 1 for attrs in prior.sets))
-    most_cells = share * limit_mb * 2**20 / BYTES_PER_CELL
-    return replace(prior, model=pruned(prior.model, most_marginals=number, most_cells=most_cells))
+    number = math.ceil((0.5 + share) * len(prior.domain))
+    kept = [attrs for attrs in prior.sets if len(attrs) > 1][:number]
+    return replace(prior, model=_kept(prior.model, kept))
 
 
-def pruned(
-    tree: GraphicalModel,
-    *,
-    most_cells: float,
-    most_marginals: int | None = None,
-    beside: Sequence[Attrs] = (),
-) -> GraphicalModel:
+def pruned(tree: GraphicalModel, *, most_cells: float, beside: Sequence[Attrs] = ()) -> GraphicalModel:
     """A tree with fewer marginals, each as it was, such that there is room ``beside`` for others."""
-    domain, sets = tree.domain, list(tree.potentials)
-    kept: list[Attrs] = [attrs for attrs in sets if len(attrs) == 1]
-    number = len(sets) if most_marginals is None else len(kept) + most_marginals
+    kept = list[Attrs]()
+    wanted = [attrs for attrs in tree.potentials if len(attrs) > 1]
     # Those first that hardly need room, so that one large marginal does not keep out ten small ones.
     for room in (most_cells / 8, most_cells / 4, most_cells / 2, most_cells):
-        for attrs in sets:
-            is_new = len(kept) < number and attrs not in kept
-            if is_new and SizeOracle(domain, [*beside, *kept]).cells_with(attrs) <= room:
+        for attrs in wanted:
+            held = SizeOracle(tree.domain, [*beside, *kept])
+            if attrs not in kept and held.cells_with(attrs) <= room:
                 kept.append(attrs)
-    return tree if len(kept) == len(sets) else _refitted(tree, kept, kept)
+    return _kept(tree, kept)
+
+
+def _kept(tree: GraphicalModel, some: Sequence[Attrs]) -> GraphicalModel:
+    """A tree with single attributes and some of its marginals, each as it was."""
+    kept = [attrs for attrs in tree.potentials if len(attrs) == 1 or attrs in some]
+    return tree if len(kept) == len(tree.potentials) else _refitted(tree, kept, kept)
 
 
 def _without(tree: GraphicalModel, attr: str) -> GraphicalModel:

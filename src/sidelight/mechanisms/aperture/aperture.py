@@ -1,22 +1,21 @@
 """APERTURE: a public model, opened to private measurements as far as the evidence allows.
 
-    q ← a Markov random field of the public records, smoothed                                   free
     y_a ← M_a(D) + 𝒩(0, σ²)  for every attribute a                                              measure
-    narrow q to the room it deserves beside what the budget can buy;  p ← fit                   free
-    while an attribute's answer leaves much in doubt:  ask for it again;  p ← fit            measure
-    until the budget is spent:
-        K ← the number of rounds that promises most;  this round gets a K-th of what is left    free
-        c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)    over the downward closure               select
+    q ← a Markov random field of the public records, smoothed                                   free
+    while the arbiter says so:  cut an attribute off from q, or all of them                     select
+    while an attribute's answer leaves much in doubt:  ask for it again                         measure
+    twelve times:
+        c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)    over what noise does not swamp          select
         y_c ← M_c(D) + 𝒩(0, σ²)                                                                 measure
         s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
-    r ← the same with what stands beside q: other trees, and weighted records, the grain        free
-    λ ~ odds · exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ);  p ← (1 − λ) p + λ r                select
+    t ← other trees, and public records, after the same answers;  u ← no public data, likewise  free
+    p ← mixtures of p and t, or u, as the arbiter says                                          select
     r ← particles drawn from p; go on with those, beyond what a tree can hold    select, measure, estimate
 
-The last line is particles.py. EI_c is the expected improvement (select/improvement.py). s_c → 0
-keeps the public model, s_c → ∞ is the plain information projection. Public data are never candidates, so
-the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md.
+The arbiter is arbiter.py, the last line particles.py. EI_c is the expected improvement
+(select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is the plain information projection. Public
+data are never candidates of a round, so its score moves by Δ₁ alone. Proofs: docs/papers/aperture.md.
 """
 
 import math
@@ -72,7 +71,7 @@ class Aperture(Mechanism):
     public_data = "optional"
 
     max_rounds: int = 12
-    """Rounds with the tree, after the one-way marginals."""
+    """Rounds with the tree, after the one-way marginals; none where no budget is left for them."""
     particle_share: float = 0.5
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
     them. With 0 there are none, and the release is a tree."""
@@ -242,7 +241,7 @@ class Aperture(Mechanism):
         model, beliefs = taken_in(prior, singles, total)
         noise = Rounds(self.max_rounds, spare, self.select_share, unit).stddev
         share = public_room(beliefs, model, candidates, stddev=noise)
-        return narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
+        return narrowed(prior, share=share)
 
     def _asked_again(
         self,
