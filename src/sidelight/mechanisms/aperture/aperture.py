@@ -41,7 +41,14 @@ from sidelight.mechanisms.aperture.refitting import beside, refitted, taken_in
 from sidelight.mechanisms.aperture.reweighting import Reweighting
 from sidelight.mechanisms.aperture.worth import PART, heard, public_room, worth_asking_again
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
+from sidelight.mechanisms.candidates import (
+    Oversized,
+    check_sizes,
+    marginal_stddev,
+    mib,
+    oversized_marginals,
+    tractable,
+)
 from sidelight.mechanisms.told import OpenedMarginal, Opening
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
@@ -198,6 +205,7 @@ class Aperture(Mechanism):
                 particle_rounds=len(found),
                 particles=len(released.records) if isinstance(released, Support) else 0,
             ),
+            public_attrs=() if public is None else domain.attrs,
             dispersions=beliefs.dispersions(),
         )
 
@@ -363,6 +371,7 @@ class Aperture(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(c) for c in closure),
+            oversized=oversized_marginals(domain, workload, limit_mb=self.max_model_mb),
             notes=("noise is that of the most rounds; where there are fewer, each has less of it",),
         )
 
