@@ -205,7 +205,7 @@ class Aperture(Mechanism):
                 particle_rounds=len(found),
                 particles=len(released.records) if isinstance(released, Support) else 0,
             ),
-            public_attrs=() if public is None else domain.attrs,
+            public_attrs=tuple(attr for attr in curator.domain.attrs if beliefs.prior.tells([attr])),
             dispersions=beliefs.dispersions(),
         )
 
