@@ -165,6 +165,7 @@ def _release(m: Maker) -> list[str]:
     argv += ["--set", m.draw.choice(SETTINGS)] if m.bad() else []
     if m.draw.random() < 0.15:
         argv += ["--checkpoint", _checkpoint(m)]
+    argv += ["--yes"] if m.draw.random() < 0.7 else []
     return argv + (["--dry-run"] if m.draw.random() < 0.1 else []) + (["-q"] if m.draw.random() < 0.3 else [])
 
 

@@ -112,10 +112,11 @@ def _ledgers(folder: Path) -> None:
     from sidelight.privacy.sql_ledger import SqlLedger
     from sidelight.privacy.unit import Unit
 
+    # Each command begins with these anew, so that ε = 10 pays for whatever one of them asks for.
     for name, epsilon, delta, unit in (
-        ("good.ledger", 50.0, 1e-6, Unit("replace")),
+        ("good.ledger", 10.0, 1e-6, Unit("replace")),
         ("tight.ledger", 0.2, 0.0, Unit("replace")),
-        ("people.ledger", 50.0, 1e-6, Unit("add-or-remove")),
+        ("people.ledger", 10.0, 1e-6, Unit("add-or-remove")),
     ):
         SqlLedger.create(folder / name, Promise(Budget(epsilon=epsilon, delta=delta), unit, name))
 

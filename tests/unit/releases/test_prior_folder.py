@@ -40,7 +40,7 @@ def test_a_saved_prior_comes_back_the_same(saved):
     assert isinstance(loaded, Prior)
     assert loaded.sets == prior.sets
     assert np.array_equal(loaded.model.count(("a", "b")), prior.model.count(("a", "b")))
-    assert (loaded.records, loaded.alpha) == (prior.records, prior.alpha)
+    assert loaded.records == prior.records
     assert loaded.records_by_attribute == prior.records_by_attribute
 
 
@@ -51,7 +51,7 @@ def grainy(toy, saved, tmp_path):
     records = toy.table.codes()[:5]
     grain = Support(toy.table.domain, records, np.array([0.1, 0.3, 0.2, 0.15, 0.25]), 1.0)
     other = GraphicalModel(toy.table.domain, 1.0, {("a", "c"): np.array(OTHER)})
-    prior = replace(prior, others=(other,), grain=grain, grain_share=0.35)
+    prior = replace(prior, others=(other,), sample=grain, sample_share=0.35)
     return prior, save_prior(prior, SCHEMA, tmp_path / "grainy")
 
 
@@ -62,21 +62,21 @@ def test_a_saved_prior_keeps_its_records(grainy):
 
     (other,) = loaded.others
     assert np.array_equal(other.count(("a", "c")), prior.others[0].count(("a", "c")))
-    assert loaded.grain_share == 0.35
-    assert loaded.grain.total == 1.0
-    assert loaded.grain.domain == prior.domain
-    assert np.array_equal(loaded.grain.records, prior.grain.records)
-    assert np.array_equal(loaded.grain.weights, prior.grain.weights)
+    assert loaded.sample_share == 0.35
+    assert loaded.sample.total == 1.0
+    assert loaded.sample.domain == prior.domain
+    assert np.array_equal(loaded.sample.records, prior.sample.records)
+    assert np.array_equal(loaded.sample.weights, prior.sample.weights)
 
 
 def test_a_saved_prior_without_records_has_none_afterwards(saved, tmp_path):
-    prior = replace(saved[0], grain=None, grain_share=0.0)
+    prior = replace(saved[0], sample=None, sample_share=0.0)
 
     folder = save_prior(prior, SCHEMA, tmp_path / "bare")
 
     assert not list(folder.glob("grain.*"))
     loaded = load_prior(folder, SCHEMA)
-    assert (loaded.grain, loaded.grain_share) == (None, 0.0)
+    assert (loaded.sample, loaded.sample_share) == (None, 0.0)
     assert loaded.stray == prior.stray
 
 
@@ -110,7 +110,7 @@ def test_a_folder_of_the_format_before_is_refused_with_the_remedy(saved):
     _, folder = saved
     about = folder / "prior.json"
     plain = json.loads(about.read_text())
-    older = {name: value for name, value in plain.items() if name not in ("grain", "grain_share")}
+    older = {name: value for name, value in plain.items() if name not in ("grain", "sample_share")}
     about.write_text(json.dumps(older | {"format": 2}))
 
     with pytest.raises(ReleaseError, match="Fit the prior again"):
