@@ -151,7 +151,7 @@ def test_what_all_files_hold_together_is_limited_and_the_limit_can_be_raised(ope
         ("support", ("model", "shapes", "records"), [1, 1]),
         ("graphical", ("model", "meta", "total"), 0),
         ("prior", ("records",), float("nan")),
-        ("prior", ("stray",), -1.0),
+        ("prior", ("sample_share",), -1.0),
         ("prior", ("records_by_attribute",), {"a": "much"}),
         ("prior", ("records_by_attribute",), {"nobody": 1.0}),
         ("prior", ("records_by_attribute",), [1]),
