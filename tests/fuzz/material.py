@@ -124,13 +124,14 @@ def _ledgers(folder: Path) -> None:
 def _releases(folder: Path) -> None:
     common = ("--schema", "people.toml", "--ledger", "good.ledger", "--epsilon", "1", "--quiet")
     made = [
-        ("release", "people.csv", *common, "--workload", "2-way", "--set", "rounds=2", "--out", "histogram"),
+        ("release", "people.csv", *common, "--workload", "2-way", "--mechanism", "mwem", "--set", "rounds=2",
+         "--out", "histogram"),
         ("release", "people.csv", *common, "--workload", "2-way", "--mechanism", "aim", "--out", "graphical"),
         ("release", "people.csv", *common, "--workload", "2-way", "--mechanism", "pmw-pub",
          "--set", "rounds=2", "--public", "public.csv", "--out", "support"),
         ("prior", "fit", "public.csv", "--schema", "people.toml", "--workload", "2-way", "--out", "prior"),
-        ("release", "people.csv", *common, "--workload", "1-way", "--set", "rounds=1", "--checkpoint", "kept",
-         "--out", "checkpointed"),
+        ("release", "people.csv", *common, "--workload", "1-way", "--mechanism", "mwem", "--set", "rounds=1",
+         "--checkpoint", "kept", "--out", "checkpointed"),
     ]  # fmt: skip
     for argv in made:
         code, _, err = run_here(argv, folder)

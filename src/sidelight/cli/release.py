@@ -42,7 +42,7 @@ def release(
     epsilon: Annotated[float, typer.Option(help="ε that this release spends, counted at the ledger's δ.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("release"),
     public: PublicData = None,
-    mechanism: MechanismName = None,
+    mechanism: MechanismName = "auto",
     workload: WorkloadName = "3-way",
     quality_share: QualityShare = 0.02,
     settings: Settings = None,
@@ -122,6 +122,8 @@ def release(
         if made.quality is not None:
             talk(f"{made.quality.sentence}.")
         talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card.epsilon_spent:.4g} spent.")
+        if plan.why is not None:
+            talk(f"why {plan.mechanism.name}: {plan.why}")
         if made.card.paid_again is not None:
             talk(_said_of_repeats(made.card.paid_again.events))
         for sentence in made.card.unmeasured.sentences if made.card.unmeasured is not None else ():
