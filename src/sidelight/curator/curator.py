@@ -1,6 +1,7 @@
 """The one door to private tables: pay, write, look, draw.
 
-Exact private counts are seen in this file and nowhere else. Each public method makes an
+Exact counts of a private table are seen in this file and nowhere else; ``statistics/curator.py`` is the
+door to private values, ``evaluation/screening_curator.py`` that of screening. Each public method makes an
 event and hands it to ``Door``, which charges and writes it before the table is looked at.
 """
 
@@ -158,8 +159,7 @@ class Curator(Door):
     def mean_errors(self, asked: MeanErrors, model: CountSource) -> Measured:
         """How far the model is from the table, as mean errors over sets of marginals: the end of a run.
 
-        Pays with all that was set aside. The model must be final: it is compared with the table, and
-        whoever changed it by what is found would need another budget to know how far off it is then.
+        Pays with all that was set aside. The model must be final: these errors are about no other model.
         """
         event = asked.event(self._accountant.free(), self.unit)
 
