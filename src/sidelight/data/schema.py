@@ -181,11 +181,10 @@ class Schema:
         )
 
     def _repr_html_(self) -> str:
-        from sidelight._html import listed as listed_labels
         from sidelight._html import table
 
         rows = [
-            (column.name, column.kind, f"{column.size:,}", listed_labels(column.code_labels(), most=6),
+            (column.name, column.kind, f"{column.size:,}", listed(map(str, column.code_labels()), 6),
              column.outside)
             for column in self.columns
         ]  # fmt: skip
