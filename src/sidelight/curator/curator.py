@@ -19,7 +19,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import smallest_dtype
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.mean_errors import MeanErrors, Measured
+from sidelight.mean_errors import MeanErrors, NoisyMeans
 from sidelight.measurement import Measurement, NoiseKind, gaussian, laplace, measuring
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost
@@ -156,7 +156,7 @@ class Curator(Door):
         step = float(query.resolution)
         return Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
 
-    def mean_errors(self, asked: MeanErrors, model: CountSource) -> Measured:
+    def mean_errors(self, asked: MeanErrors, model: CountSource) -> NoisyMeans:
         """How far the model is from the table, as mean errors over sets of marginals: the end of a run.
 
         Pays with all that was set aside. The model must be final: these errors are about no other model.

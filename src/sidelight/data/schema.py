@@ -63,7 +63,7 @@ class Schema:
     unit: Unit = UNSAID
     """What one person can change; see ``declared_unit`` for whether the schema says it."""
     note: str = field(default="", compare=False)
-    """Written as a comment at the head of the file; means nothing."""
+    """A comment, written at the head of a schema file; it changes nothing."""
     impossible: tuple[Combination, ...] = ()
     """Labels that never occur together: no model gives them mass, no synthetic record holds them."""
     says_unit: bool = field(init=False, compare=False, repr=False)

@@ -57,6 +57,7 @@ class Meaning:
     def of(cls, cost: Cost, *, false: float = FALSE_ACCUSATIONS) -> "Meaning":
         """The meaning of one amount.
 
+        >>> from fractions import Fraction
         >>> Meaning.of(Rho(Fraction("0.014973"))).caught < 0.1
         True
         """
