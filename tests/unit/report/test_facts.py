@@ -127,7 +127,7 @@ def test_an_interval_of_laplace_noise_is_wider_in_its_own_stddev():
     half_width = half_width_of([paid])
 
     # P(|Laplace| > t) = exp(−t/b), with σ = √2 b.
-    assert math.exp(-reach * math.sqrt(2)) == pytest.approx(0.05)
+    assert math.exp(-half_width * math.sqrt(2)) == pytest.approx(0.05)
     assert half_width > half_width_of([]) == 1.96
 
 
