@@ -96,13 +96,8 @@ def release(
         card = _finished(out, journal, book) if checkpoint is None else None
         if card is not None:
             Journal.remove(journal)
-            _say(
-                out,
-                card,
-                [f"{out} was already complete; nothing more was spent."],
-                as_json=as_json,
-                quiet=quiet,
-            )
+            done = f"{out} was already complete; nothing more was spent."
+            _say(out, card, [done], as_json=as_json, quiet=quiet)
             return
         raise ReleaseError(
             f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
