@@ -51,7 +51,7 @@ READERS = {
     "releases/prior_folder.py": "reads public data",
     "statistics/columns.py": "the reader of columns",
     "statistics/grouped_mean.py": "hands private columns to the curator",
-    "evaluation/against.py": "compares a release with the exact table, for its holder",
+    "evaluation/evaluate.py": "compares a release with the exact table, for its holder",
     "evaluation/screening.py": "hands the private table to its curator, or compares for its holder",
     "report/report.py": "the report against the exact table, for its holder",
     "cli/demo.py": "made-up people",
