@@ -42,7 +42,7 @@ from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.privacy.budget import Budget
 from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
-from sidelight.uncertainty.error_bars import ErrorBars, CountErrors
+from sidelight.uncertainty.error_bars import CountErrors, ErrorBars
 from tables import income
 
 PATH = RESULTS / "coverage.csv"

@@ -17,7 +17,7 @@ from sidelight.models.model import Array, Model
 from sidelight.privacy.event import Event
 from sidelight.releases.card import Card
 from sidelight.releases.quality import Quality
-from sidelight.uncertainty.error_bars import ErrorBars, CountErrors
+from sidelight.uncertainty.error_bars import CountErrors, ErrorBars
 
 
 @dataclass(frozen=True, eq=False, repr=False)
