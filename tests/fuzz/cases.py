@@ -165,6 +165,7 @@ def _release(m: Maker) -> list[str]:
     argv += ["--set", m.draw.choice(SETTINGS)] if m.bad() else []
     if m.draw.random() < 0.15:
         argv += ["--checkpoint", _checkpoint(m)]
+    argv += ["--yes"] if m.draw.random() < 0.7 else []
     return argv + (["--dry-run"] if m.draw.random() < 0.1 else []) + (["-q"] if m.draw.random() < 0.3 else [])
 
 
@@ -181,7 +182,9 @@ def _checkpoint(m: Maker) -> str:
 def _plan(m: Maker) -> list[str]:
     argv = ["plan", *m.schema(), *m.workload(), *m.ledger(0.3)]
     argv += m.option("--epsilon", ["1", "0.1"], NUMBERS) + m.option("--delta", ["1e-6"], NUMBERS, 0.7)
-    argv += m.option("--mechanism", ["mwem", "aim", "jam", "aperture", "barak"], ["nope", "", "pmw-pub"], 0.7)
+    argv += m.option(
+        "--mechanism", ["auto", "mwem", "aim", "jam", "aperture", "barak"], ["nope", "", "pmw-pub"], 0.7
+    )
     argv += m.option("--unit", ["replace"], ["add-or-remove", "x", ""], 0.2)
     return argv + m.option("--set", ["rounds=3"], SETTINGS, 0.2)
 

@@ -43,7 +43,7 @@ def release(
     epsilon: Annotated[float, typer.Option(help="ε that this release spends, counted at the ledger's δ.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("release"),
     public: PublicData = None,
-    mechanism: MechanismName = None,
+    mechanism: MechanismName = "auto",
     workload: WorkloadName = "3-way",
     quality_share: QualityShare = 0.02,
     settings: Settings = None,
@@ -133,6 +133,8 @@ def _remarks(out: Path, card: "Card") -> Iterator[str]:
     if card.quality is not None:
         yield f"{card.quality.sentence}."
     yield f"wrote {out}: {card.mechanism}, ε = {card.epsilon_spent:.4g} spent."
+    if card.why is not None:
+        yield f"why {card.mechanism}: {card.why}"
     if card.paid_again is not None:
         yield _said_of_repeats(card.paid_again.events)
     if card.unmeasured is not None:

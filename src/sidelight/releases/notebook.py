@@ -19,6 +19,7 @@ def release_html(release: "Release") -> str:
     facts = [] if card.quality is None else [("how good", card.quality.sentence)]
     facts += [
         ("mechanism", card.mechanism),
+        *([("why", card.why)] if card.why else []),
         ("privacy spent", f"ε = {card.epsilon_spent:.4g} of {card.epsilon:g}, at δ = {card.delta:g}"),
         ("records", f"{release.total:,.0f}"),
         (f"{len(attrs)} attributes", listed(attrs, _NAMES)),

@@ -17,6 +17,7 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import LedgerError, PrivacyWarning
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Event
@@ -47,7 +48,7 @@ def release(
     delta: float | None = None,
     public: Any = None,
     unit: Unit | str | None = None,
-    mechanism: Mechanism | str | None = None,
+    mechanism: Mechanism | str = AUTO,
     workload: Any = "3-way",
     ledger: Ledger | str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -68,8 +69,8 @@ def release(
             also an earlier release, the folder of a prior, or a list of them.
         unit: what one person can change, ``replace`` or ``add-or-remove``; by default that of
             schema and ledger.
-        mechanism: a name, or a mechanism with its settings; by default ``aperture`` with public data, and
-            ``mwem`` without.
+        mechanism: a name, or a mechanism with its settings. ``auto`` chooses one from public facts alone:
+            the workload, δ and the public data; ``release.card.why`` says why.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
         ledger: the file or database that records this table's spending for ever; see ``sl.SqlLedger``.
         checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
@@ -201,8 +202,9 @@ def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    """What identifies a run: a checkpoint resumes only if all of it is the same."""
-    return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
+    """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count."""
+    planned = {name: value for name, value in plan.as_json().items() if name not in ("why", "notes")}
+    return {**planned, "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
 def _journal(
@@ -238,6 +240,7 @@ def _card(
         paid_again = PaidAgain(events=charged.repeats, cost=charged.spent.value - path)
     return Card(
         mechanism=plan.mechanism.name,
+        why=plan.why,
         settings=plan.mechanism.settings(),
         papers=plan.mechanism.papers,
         unit=plan.unit,

@@ -148,13 +148,13 @@ def test_what_all_files_hold_together_is_limited_and_the_limit_can_be_raised(ope
         ("support", ("model", "shapes", "records"), [1, 1]),
         ("graphical", ("model", "meta", "total"), 0),
         ("prior", ("records",), float("nan")),
-        ("prior", ("stray",), -1.0),
-        ("prior", ("alpha",), {"a": "much"}),
-        ("prior", ("alpha",), {"nobody": 1.0}),
+        ("prior", ("sample_share",), -1.0),
+        ("prior", ("records_by_attribute",), {"a": "much"}),
+        ("prior", ("records_by_attribute",), {"nobody": 1.0}),
         ("prior", ("records_by_attribute",), [1]),
         ("prior", ("model", "meta", "potentials"), 7),
         ("prior", ("others",), 5),
-        ("prior", ("grain_share",), float("inf")),
+        ("prior", ("sample_share",), float("inf")),
     ],
 )
 def test_a_number_that_cannot_be_is_refused_in_a_sentence(open_folder, kind, path, value):
