@@ -1,6 +1,7 @@
 """The one door to private tables: pay, write, look, draw.
 
-Exact private counts are seen in this file and nowhere else. Each public method makes an
+Exact counts of a private table are seen in this file and nowhere else; ``statistics/curator.py`` is the
+door to private values, ``evaluation/screening_curator.py`` that of screening. Each public method makes an
 event and hands it to ``Door``, which charges and writes it before the table is looked at.
 """
 
@@ -18,7 +19,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import smallest_dtype
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.mean_errors import MeanErrors, Measured
+from sidelight.mean_errors import MeanErrors, NoisyMeans
 from sidelight.measurement import Measurement, NoiseKind, gaussian, laplace, measuring
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost
@@ -155,11 +156,10 @@ class Curator(Door):
         step = float(query.resolution)
         return Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
 
-    def mean_errors(self, asked: MeanErrors, model: CountSource) -> Measured:
+    def mean_errors(self, asked: MeanErrors, model: CountSource) -> NoisyMeans:
         """How far the model is from the table, as mean errors over sets of marginals: the end of a run.
 
-        Pays with all that was set aside. The model must be final: it is compared with the table, and
-        whoever changed it by what is found would need another budget to know how far off it is then.
+        Pays with all that was set aside. The model must be final: these errors are about no other model.
         """
         event = asked.event(self._accountant.free(), self.unit)
 

@@ -36,7 +36,7 @@ class Plan:
     public: Any = None
     """A public table; for APERTURE also a prior, an earlier release, or several of them."""
     quality_share: float = SHARE
-    """Share of the budget that measures how far off the release is, once its model stands; 0: none."""
+    """Share of the budget that measures how far off the release is, once its model is final; 0: none."""
     why: str | None = None
     """Why this mechanism, in a sentence; None where a person named it."""
 
@@ -82,7 +82,7 @@ class Plan:
         ):
             event.require_drawable()
         plan._refuse_unmeasurable()
-        _ = plan.outlook
+        _ = plan.outlook  # refuses a run that memory cannot hold
         return plan
 
     def _refuse_unmeasurable(self) -> None:
@@ -118,7 +118,7 @@ class Plan:
 
     @cached_property
     def mean_errors(self) -> MeanErrors | None:
-        """Which mean errors are measured once the model stands; None where that is switched off."""
+        """Which mean errors are measured once the model is final; None where that is switched off."""
         if not set_aside(self.allotment, self.quality_share)[0]:
             return None
         return MeanErrors.of(self.workload.attribute_sets, self.domain, type(self.allotment))

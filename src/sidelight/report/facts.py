@@ -99,7 +99,7 @@ class Facts:
     unspent: float
     """The unspent share of the budget that was set aside for the release."""
     measured: tuple[Measured, ...]
-    reach: float
+    half_width: float
     """Half the width of a 95% interval, in σ."""
 
     def share_of(self, step: Step) -> float:
@@ -133,7 +133,7 @@ def collect(release: Release) -> Facts:
         spent=spent,
         unspent=float(1 - spent / whole),
         measured=_measured(release),
-        reach=reach_of(card.events),
+        half_width=half_width_of(card.events),
     )
 
 
@@ -146,7 +146,7 @@ def step_of(event: Event) -> Step:
     return "total" if event.what == Marginal(()).describe() else "measure"
 
 
-def reach_of(events: Sequence[Event]) -> float:
+def half_width_of(events: Sequence[Event]) -> float:
     """Half the width of a 95% interval in σ: 1.96 for Gaussian noise, ln 20 / √2 if any noise is Laplace."""
     leaves = [leaf for event in events for leaf in (event.parts if isinstance(event, Parallel) else (event,))]
     return math.log(20) / math.sqrt(2) if any(isinstance(leaf, Laplace) for leaf in leaves) else 1.96

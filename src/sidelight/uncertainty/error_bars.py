@@ -147,8 +147,8 @@ class ErrorBars:
         return ErrorBars(np.array(whole), noise, model, self.total, self.source)
 
 
-class ModelErrors:
-    """What a release tells about the errors of its own counts."""
+class CountErrors:
+    """The errors of a release's counts, from its measurements and its card."""
 
     def __init__(
         self, model: Model, measurements: Sequence[Measurement], told: ModelDispersion | None
