@@ -368,7 +368,9 @@ class Aperture(Mechanism):
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
         most = (
-            self.max_asked_again + self.max_rounds + (self.max_particle_rounds if self.particle_share else 0)
+            self.max_asked_again
+            + self._most_rounds(closure)
+            + (self.max_particle_rounds if self.particle_share else 0)
         )
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
