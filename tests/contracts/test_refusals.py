@@ -147,7 +147,7 @@ def test_shares_beyond_the_budget_are_refused_before_the_total_is_paid_for():
         ("pmw-pub", {"rounds": 10**15}),
         ("jam", {"select_share": 1 - 2**-53}),
         ("aim", {"rounds_per_attribute": 10**16}),
-        ("aperture", {"one_way_share_alone": 1e-300}),
+        ("aperture", {"one_way_share": 1e-300}),
         ("aperture", {"particle_share": 1e-300}),
         ("aperture", {"particle_share": 1 - 2**-53}),
         ("barak", {"accounting": "pure"}),
