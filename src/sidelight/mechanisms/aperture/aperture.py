@@ -150,7 +150,7 @@ class Aperture(Mechanism):
 
         spare = beyond(curator.remaining, mixture_cost)
         late, for_tree = spare.split(self._particle_share(model, list(small), spare, curator.unit))
-        tree = Rounds(min(self.max_rounds, len(small)), for_tree, self.select_share, curator.unit)
+        tree = Rounds(min(self._most_rounds(small), len(small)), for_tree, self.select_share, curator.unit)
         for done in range(tree.number if for_tree else 0):
             allowed = tractable(
                 curator.domain, [*prior.sets, *beliefs.held], heard(model, list(small), stddev=tree.stddev),
@@ -208,6 +208,10 @@ class Aperture(Mechanism):
             public_attrs=tuple(attr for attr in curator.domain.attrs if beliefs.prior.tells([attr])),
             dispersions=beliefs.dispersions(),
         )
+
+    def _most_rounds(self, closure: Iterable[Attrs]) -> int:
+        """Three times as many where nothing larger than pairs is asked for: a triple holds three of them."""
+        return self.max_rounds * (3 if max(map(len, closure)) == 2 else 1)
 
     def _asked(self, curator: Curator, weights: Mapping[Attrs, float], share: float) -> list[Measurement]:
         """All single attributes, with this share of the whole budget."""
@@ -348,22 +352,25 @@ class Aperture(Mechanism):
                 "total_share, one_way_share_alone, contest_share for each of max_contests, and mixture_share "
                 "are together more than the whole budget. Lower one of them."
             )
-        costs = [total, first / ones, more / ones, *self._least_costs(type(allotment)(left))]
+        rounds = self._most_rounds(workload.closure(domain))
+        costs = [total, first / ones, more / ones, *self._least_costs(type(allotment)(left), rounds)]
         return [measuring(any_marginal, cost, unit) for cost in costs if cost]
 
-    def _least_costs(self, rest: Cost) -> Iterator[Cost]:
+    def _least_costs(self, rest: Cost, rounds: int) -> Iterator[Cost]:
         """The least that a run pays for one more answer to an attribute, in a round, and beyond the tree."""
         if self.max_asked_again:
             yield rest * Fraction(PART - 1, PART) ** (self.max_asked_again - 1) / PART
         rest = rest * Fraction(PART - 1, PART) ** self.max_asked_again
         late, for_tree = rest.split(self.particle_share)
-        yield (for_tree / self.max_rounds).split(self.select_share)[1]
+        yield (for_tree / rounds).split(self.select_share)[1]
         yield (late / self.max_particle_rounds).split(self.select_share)[1]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
         most = (
-            self.max_asked_again + self.max_rounds + (self.max_particle_rounds if self.particle_share else 0)
+            self.max_asked_again
+            + self._most_rounds(closure)
+            + (self.max_particle_rounds if self.particle_share else 0)
         )
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
