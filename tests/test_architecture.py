@@ -48,7 +48,7 @@ READERS = {
     "data/misfits.py": "tells the holder of a table what does not fit its schema",
     "data/draft.py": "drafts a schema from a public table",
     "releases/run.py": "hands the private table to the curator",
-    "releases/prior_folder.py": "reads public data",
+    "releases/public_data.py": "reads public data",
     "statistics/columns.py": "the reader of columns",
     "statistics/grouped_mean.py": "hands private columns to the curator",
     "evaluation/evaluate.py": "compares a release with the exact table, for its holder",

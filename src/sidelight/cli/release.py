@@ -58,7 +58,8 @@ def release(
         bool, typer.Option("--dry-run", help="Show the plan, as `plan` does, and stop.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Go on where the ledger knows the table under another schema only.")
+        bool,
+        typer.Option("--yes", help="Go on even if the ledger has seen this table only under another schema."),
     ] = False,
     quiet: Quiet = False,
     as_json: Json = False,

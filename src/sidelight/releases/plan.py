@@ -20,7 +20,7 @@ from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.promise import MOST_DELTA, agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
-from sidelight.releases.prior_folder import read_public
+from sidelight.releases.public_data import read_public
 from sidelight.releases.quality import SHARE, set_aside
 
 

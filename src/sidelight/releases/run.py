@@ -30,7 +30,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
 from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
-from sidelight.releases.prior_folder import marks_of_public
+from sidelight.releases.public_data import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
 from sidelight.releases.unmeasured import Unmeasured

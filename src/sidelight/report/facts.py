@@ -22,8 +22,10 @@ from sidelight.report.words import joined, shortened
 Step = Literal["total", "select", "measure", "quality"]
 STEPS: tuple[Step, ...] = ("total", "select", "measure", "quality")
 
-_LISTED, _TRIED, _TRIED_CELLS = 150, 30, 50_000
-"""Most measured marginals listed with their expected error; most others; most cells of such another."""
+_LISTED = 150
+"""Most measured marginals whose expected error is listed."""
+_TRIED, _TRIED_CELLS = 30, 50_000
+"""Most unmeasured marginals whose expected error is computed, and most cells of each."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,8 @@ def half_width_of(events: Sequence[Event]) -> float:
 def expected_errors(release: Release) -> ExpectedErrors:
     """Expected L1 error for the workload's marginals, from noise and model as far as they are known.
 
-    All that were measured are ranked by their noise, and the noisiest are listed. Of those that were
-    not, some are tried, evenly chosen.
+    Measured marginals are ranked by their noise, and the noisiest are listed. Of the unmeasured ones, an
+    even part is computed.
     """
     domain = release.model.domain
     by_attr: dict[str, set[int]] = {}

@@ -83,18 +83,9 @@ def measure_quantiles(
     ``slope`` is 1/f as far as it is known beforehand; where it is None, it is measured.
     """
     unit, width, q = curator.unit, curator.grid.width, float(quantile)
-    events: list[tuple[Event, ...]] = [()] * len(costs)
-    rest = Fraction(1)
-    if unit.total_is_public:
-        sizes = curator.public_sizes()
-    else:
-        noisy = curator.sizes([cost * Fraction(asked.size_share) for cost in costs])
-        events = [(event,) for event in noisy.events]
-        sizes = np.maximum(noisy.answer, 1.0)
-        rest -= Fraction(asked.size_share)
+    sizes, events, rest = _sizes(curator, costs, Fraction(asked.size_share))
     if slope is None:
         rest -= Fraction(asked.density_share)
-
     left: list[Cost] = [cost * rest for cost in costs]
     scales = np.array([rank_scale(cost, quantile, unit) for cost in left])
     density = TYPICAL_DENSITY if slope is None else width / slope.value
@@ -132,16 +123,19 @@ def measure_quantiles(
     estimates = np.full(len(costs), np.nan)
     estimates[places] = draw(quantile, [left[place] for place in places])
     return GroupQuantiles(
-        sizes=sizes,
-        estimates=estimates,
-        rank_scales=scales,
-        variances=variances,
-        worth=worth,
-        weights=weights,
-        slope=slope,
-        is_weak=is_weak,
-        events=events,
-    )
+        sizes=sizes, estimates=estimates, rank_scales=scales, variances=variances, worth=worth,
+        weights=weights, slope=slope, is_weak=is_weak, events=events,
+    )  # fmt: skip
+
+
+def _sizes(
+    curator: GroupCurator, costs: Sequence[Cost], share: Fraction
+) -> tuple[Array, list[tuple[Event, ...]], Fraction]:
+    """How many people each group has, public or measured; what was paid; and the share of each ε left."""
+    if curator.unit.total_is_public:
+        return curator.public_sizes(), [()] * len(costs), Fraction(1)
+    noisy = curator.sizes([cost * share for cost in costs])
+    return np.maximum(noisy.answer, 1.0), [(event,) for event in noisy.events], 1 - share
 
 
 def _slope_between(

@@ -26,7 +26,7 @@ from sidelight.errors import SettingError
 from sidelight.privacy.event import Event
 from sidelight.statistics.columns import Cells, check_missing, numbers, read_columns
 from sidelight.statistics.curator import CellCurator, GroupMeasurement
-from sidelight.statistics.grid import Array, Grid, Whole
+from sidelight.statistics.grid import Array, Grid
 from sidelight.statistics.group import check_bounds
 from sidelight.statistics.pooling import pool
 from sidelight.statistics.settings import CellSettings, check_keywords, of_keywords
@@ -122,7 +122,8 @@ def grouped_mean(
     public_cells: list[Array] = []
     if shown is not None:
         said = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
-        public_cells = _by_cell(np.clip(said, grid.low, grid.high), declared.codes(shown[by]), len(declared))
+        clamped, shown_codes = np.clip(said, grid.low, grid.high), declared.codes(shown[by])
+        public_cells = [clamped[shown_codes == code] for code in range(len(declared))]
 
     # MEASURE sizes, squares and sums, each as one vector.
     allotment = terms.cost(epsilon)
@@ -141,13 +142,10 @@ def grouped_mean(
     # ESTIMATE each cell by itself, then all of them together.
     known = _variance(asked, public_cells, squares, sizes, sums, grid)
     estimates, errors, own = _estimate(sizes, sums, public_cells, known.value, grid)
-    half = NormalDist().inv_cdf(0.5 + asked.confidence / 2) * errors
-    lows, highs = np.maximum(estimates - half, grid.low), np.minimum(estimates + half, grid.high)
+    z = NormalDist().inv_cdf(0.5 + asked.confidence / 2)
     found = tuple(
-        CellMean(label, float(x), float(e), (float(low), float(high)), float(b), max(0.0, float(n)))
-        for label, x, e, low, high, b, n in zip(
-            declared.labels, estimates, errors, lows, highs, own, sizes.answer, strict=True
-        )
+        CellMean(label, float(x), float(e), grid.within(x - z * e, x + z * e), float(b), max(0.0, float(n)))
+        for label, x, e, b, n in zip(declared.labels, estimates, errors, own, sizes.answer, strict=True)
     )
     card = terms.card(f"mean by {by}", grid, curator) | {
         "epsilon": epsilon,
@@ -157,11 +155,6 @@ def grouped_mean(
         "cells": len(declared),
     }
     return GroupedAnswer(found, curator.events, card)
-
-
-def _by_cell(values: Array, codes: Whole, cells: int) -> list[Array]:
-    """The values of each cell."""
-    return [values[codes == code] for code in range(cells)]
 
 
 def _declared(cells: Sequence[Any] | None, shown: dict[str, Each] | None, by: str) -> Cells:
