@@ -17,6 +17,7 @@ from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.candidates import tractable
 from sidelight.mechanisms.jam import JAM
+from sidelight.mechanisms.mst import MST
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
@@ -50,6 +51,8 @@ MECHANISMS: list[Mechanism] = [
     PMWPub(rounds=4),
     PMWPub(rounds=4, support="random", support_records=40),
     AIM(rounds_per_attribute=4),
+    MST(),
+    MST(rare_below=9.0),
     Aperture(max_rounds=4),
     JAM(rounds=5),
 ]

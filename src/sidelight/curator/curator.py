@@ -5,7 +5,7 @@ event and hands it to ``Door``, which charges and writes it before the table is 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -88,10 +88,19 @@ class Curator(Door):
         self._tell(f"round {self._rounds}: selected {chosen.describe()}")
         return chosen, cell
 
-    def select_many(self, candidates: Sequence[Q], score: Score, cost: Cost, *, number: int) -> list[Q]:
+    def select_many(
+        self,
+        candidates: Sequence[Q],
+        score: Score,
+        cost: Cost,
+        *,
+        number: int,
+        closed: Callable[[list[int]], Sequence[int]] | None = None,
+    ) -> list[Q]:
         """So many candidates, one after another and none twice; each selection costs ``cost``.
 
-        All go by the same scores, one for each query, so that looking once is enough.
+        All go by the same scores, one for each query, so that looking once is enough. ``closed`` tells from
+        the places of those chosen so far which candidates may not be chosen any more, themselves among them.
         """
         if number > len(candidates):
             raise SettingError(f"number = {number} is more than the {len(candidates)} candidates there are.")
@@ -105,7 +114,8 @@ class Curator(Door):
             if not scores.size:
                 scores = np.concatenate(self._scores(candidates, score)).astype(np.float64)
             open_ = scores.copy()
-            open_[chosen] = -np.inf
+            # PRIVACY: what is closed follows from earlier outputs, and from nothing else that is private.
+            open_[chosen if closed is None else list(closed(chosen))] = -np.inf
             return open_
 
         def draw(open_: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ _WHERE = {
     "aperture": "sidelight.mechanisms.aperture.aperture:Aperture",
     "jam": "sidelight.mechanisms.jam:JAM",
     "aim": "sidelight.mechanisms.aim:AIM",
+    "mst": "sidelight.mechanisms.mst:MST",
     "mwem": "sidelight.mechanisms.mwem:MWEM",
     "mwem-pub": "sidelight.mechanisms.mwem_pub:MWEMPub",
     "pmw-pub": "sidelight.mechanisms.pmw_pub:PMWPub",

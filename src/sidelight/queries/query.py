@@ -21,6 +21,7 @@ from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
+from sidelight.queries.merged import Merged
 
 Array = NDArray[np.float64]
 
@@ -344,6 +345,9 @@ def query_from_json(plain: dict[str, Any]) -> Query:
             return Linear(_names(plain["attrs"]), shape, numerators)
         case "fourier":
             return Fourier(_names(plain["attrs"]))
+        case "merged":
+            groups = tuple(_whole_numbers(of_attr) for of_attr in plain["groups"])
+            return Merged(_names(plain["attrs"]), groups)
         case other:
             raise WorkloadError(f"unknown query {brief(other)}; it was written by a newer sidelight.")
 

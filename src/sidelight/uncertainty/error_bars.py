@@ -22,7 +22,8 @@ error e in the count of one value moves a cell by about e times the share of the
 
     noise Σ_a σ_a² (μ_rest / n)²      (a value that noise drove to 0 may well have records)
 
-and the part of it that s holds already is counted twice, to be safe.
+and the part of it that s holds already is counted twice, to be safe. Where a measured marginal counted rare
+values together, cells without such values have the noise of its answers, and the others these errors.
 
 An attribute that neither noisy answers nor public data tell of has no interval: its counts are a mere start.
 
@@ -32,9 +33,9 @@ like those that somebody did.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +44,7 @@ from sidelight.data.domain import Attrs
 from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.models.model import Model
+from sidelight.queries.merged import Merged
 from sidelight.queries.query import Marginal
 from sidelight.uncertainty.dispersion import variance_at_one
 from sidelight.uncertainty.model_error import pairs, pairs_of
@@ -151,6 +153,7 @@ class ModelErrors:
         """``told`` is the card's "model_error"; None where the release is older than that."""
         self._model = model
         self._measured = [made for made in measurements if isinstance(made.query, Marginal)]
+        self._merged = [made for made in measurements if isinstance(made.query, Merged)]
         self._pairs = pairs_of(measurements)
         self._told = told is not None
         try:
@@ -179,7 +182,8 @@ class ModelErrors:
                 return ErrorBars(counts, None, None, total, "model")
             reaches = self._reaches(attrs, counts / total)
             through = np.sum([reach.variances() for reach in reaches], axis=0) if reaches else None
-            return ErrorBars(counts, through, s * at_one, total, "model", reaches)
+            bars = ErrorBars(counts, through, s * at_one, total, "model", reaches)
+            return self._but_for_merged(attrs, bars)
         noise = np.full(counts.shape, stddev**2)
         if not self._told:
             return ErrorBars(counts, noise, None, total, "private")
@@ -194,6 +198,27 @@ class ModelErrors:
         # Weighted records, in the end, cannot follow all that many precise answers say.
         off = self._misfit(attrs, counts, at_one, stddev, meant=(1 - weight) ** 2 * noise + model)
         return ErrorBars(counts, weight**2 * noise, model + off * at_one, total, "both")
+
+    def _but_for_merged(self, attrs: Attrs, bars: ErrorBars) -> ErrorBars:
+        """The same, but for cells that were measured by themselves while rare values were merged."""
+        held = [made for made in self._merged if set(made.query.attrs) == set(attrs)]
+        if not held or bars.noise_variance is None or bars.model_variance is None:
+            return bars
+        made, merged = held[0], cast(Merged, held[0].query)
+        shape = self._model.domain.project(merged.attrs).shape
+        turned = [merged.attrs.index(attr) for attr in attrs]
+        alone = merged.alone.transpose(turned)
+        answered = merged.transpose(made.answer, shape).transpose(turned)
+        at_one = variance_at_one(bars.estimate, total=bars.total, cells=alone.size)
+        told = np.where(alone, at_one / (at_one + made.stddev**2), 0.0)
+        off = _beyond(told, answered - bars.estimate, at_one, meant=np.array(made.stddev**2))
+        return replace(
+            bars,
+            noise_variance=np.where(alone, made.stddev**2, bars.noise_variance),
+            model_variance=np.where(alone, off * at_one, bars.model_variance),
+            source="private",
+            reaches=(),
+        )
 
     def _level(self, attrs: Attrs) -> float | None:
         """The s of marginals like this one; where none was tried, that of the rest, which is larger."""
@@ -229,9 +254,14 @@ class ModelErrors:
                 summed * stddev**2 * _summed(made.answer.reshape(domain.project(held).shape), held, attrs)
             )
         told = at_one / (at_one + stddev**2)  # hardly anything, of cells that noise swamps
-        spread = float((told * at_one).sum())
-        beyond = float((told * ((answered - counts) ** 2 - meant)).sum())
-        return max(0.0, beyond) / spread if spread > 0 else 0.0
+        return _beyond(told, answered - counts, at_one, meant=meant)
+
+
+def _beyond(told: Array, off: Array, at_one: Array, *, meant: Array) -> float:
+    """How far answers are off beyond what is meant, as an s, by what each cell has to say."""
+    spread = float((told * at_one).sum())
+    beyond = float((told * (off**2 - meant)).sum())
+    return max(0.0, beyond) / spread if spread > 0 else 0.0
 
 
 def _summed(counts: Array, held: Attrs, attrs: Attrs) -> Array:
