@@ -1,4 +1,4 @@
-"""MST of smartnoise-synth, in an environment of its own: ``mst_smartnoise.py folder epsilon delta limit_mb seed``.
+"""MST of smartnoise-synth, run as the other peers: ``mst_smartnoise.py folder epsilon delta limit_mb seed``.
 
 Reads ``codes.npy`` and ``domain.json`` from the folder, writes ``records.npy`` and ``seconds.json`` there.
 The synthesizer learns from the private table which values there are and how many records, and counts a

@@ -3,11 +3,11 @@
     SMARTNOISE_PYTHON=… DPMM_PYTHON=… python benchmarks/speed/peers.py --mechanism aim [--limit-seconds 1800]
 
 ε = 1, δ = 1e-9, all 3-way marginals, 80 MB. Each runs in a process of its own with one thread, under the
-interpreter of an environment that holds it (ours: this one). Writes ``benchmarks/results/<mechanism>_peers.json``:
-seconds to fit and to sample as many records as there were, the workload error of those records, and for
-a peer that was stopped at the limit, its seconds until then as a lower bound. Seconds are processor
-seconds, so that other work on the machine counts as little as it can. A peer whose interpreter is not
-named is left out, and its last result stays.
+interpreter of an environment that holds it (ours: this one). Writes ``results/<mechanism>_peers.json`` in
+``benchmarks``: seconds to fit and to sample as many records as there were, the workload error of those
+records, and for a peer that was stopped at the limit, its seconds until then as a lower bound. Seconds are
+processor seconds, so that other work on the machine counts as little as it can. A peer whose interpreter is
+not named is left out, and its last result stays.
 """
 
 import argparse
@@ -108,7 +108,14 @@ def one_run(
         folder = Path(name)
         np.save(folder / "codes.npy", codes)
         (folder / "domain.json").write_text(json.dumps(sizes), encoding="utf-8")
-        command = [python, str(BENCHMARKS / "peers" / f"{asked.mechanism}_{script}"), name, str(EPSILON), str(DELTA), str(LIMIT_MB)]
+        command = [
+            python,
+            str(BENCHMARKS / "peers" / f"{asked.mechanism}_{script}"),
+            name,
+            str(EPSILON),
+            str(DELTA),
+            str(LIMIT_MB),
+        ]
         with (folder / "talk.txt").open("w", encoding="utf-8") as talk:
             process = subprocess.Popen(
                 [*command, *(more or [])],

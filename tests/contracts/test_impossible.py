@@ -16,6 +16,7 @@ from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.candidates import tractable
+from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mst import MST
 from sidelight.mechanisms.mwem import MWEM
@@ -51,6 +52,8 @@ MECHANISMS: list[Mechanism] = [
     PMWPub(rounds=4),
     PMWPub(rounds=4, support="random", support_records=40),
     AIM(rounds_per_attribute=4),
+    HDMM(),
+    AIM(rounds_per_attribute=4, estimator="residual"),
     MST(),
     MST(rare_below=9.0),
     Aperture(max_rounds=4),

@@ -20,6 +20,7 @@ from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mst import MST
 from sidelight.mechanisms.mwem import MWEM
@@ -67,8 +68,11 @@ CASES = [
     Case(PMWPub(rounds=4), patient=MANY),
     Case(PMWPub(rounds=4, selection="permute-and-flip", output="last", prior="uniform"), patient=MANY),
     Case(AIM(rounds_per_attribute=4)),
+    Case(AIM(rounds_per_attribute=4, estimator="residual")),
     Case(MST()),
     Case(MST(rare_below=40.0, one_way_share=0.1)),
+    Case(HDMM()),
+    Case(HDMM(objective="maximum")),
     Case(Barak(), scene="binary"),
     Case(Barak(fit="linear-program", accounting="pure"), scene="binary"),
     Case(JAM(rounds=5)),

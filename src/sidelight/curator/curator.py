@@ -17,10 +17,11 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import smallest_dtype
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.measurement import Measurement, NoiseKind, gaussian, laplace, measuring
+from sidelight.measurement import Measurement, NoiseKind, gaussian, gaussians, laplace, measuring
 from sidelight.privacy import event as events
-from sidelight.privacy.budget import Cost
+from sidelight.privacy.budget import Cost, Rho
 from sidelight.queries.query import Marginal, Query, whole
+from sidelight.queries.strategy import Strategy
 from sidelight.select.exponential import exponential
 from sidelight.select.judgement import Judgement
 from sidelight.select.permute_and_flip import permute_and_flip
@@ -165,6 +166,39 @@ class Curator(Door):
         self._tell(f"{where}measured {query.describe()}")
         step = float(query.resolution)
         return Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
+
+    def measure_together(self, strategy: Strategy, cost: Rho) -> list[Measurement]:
+        """The answers of many queries with exact Gaussian noise, in one event: they are paid for together."""
+        sizes = [query.cells(self.domain) for query in strategy.queries]
+        event = events.Gaussians.at(
+            cost,
+            what=f"{len(sizes):,} queries together",
+            numbers=sum(sizes),
+            loss=strategy.loss(self.unit),
+            largest=max(strategy.variances),
+        )
+        ends = np.cumsum(sizes)
+        variances = [events.Gaussians.scaled(variance, event.scale) for variance in strategy.variances]
+
+        def look() -> NDArray[np.int64]:
+            exact = np.empty(event.numbers, dtype=np.int64)
+            counted = strategy.counted()
+            self._count_together(list(counted))
+            for attrs, places in counted.items():
+                counts = self._exact(Marginal(attrs)).reshape(self.domain.project(attrs).shape)
+                for place in places:
+                    answered = whole(strategy.queries[place], strategy.exact(place, attrs, counts))
+                    exact[ends[place] - sizes[place] : ends[place]] = answered
+            return exact
+
+        noisy = self._pay_then(event, look, lambda exact: gaussians(self._noise, exact, variances, sizes))
+        self._tell(f"measured {len(sizes):,} queries together")
+        return [
+            Measurement(query, part.astype(np.float64), math.sqrt(variance))
+            for query, part, variance in zip(
+                strategy.queries, np.split(noisy, ends[:-1]), variances, strict=True
+            )
+        ]
 
     def _tell(self, what: str) -> None:
         super()._tell(what)

@@ -15,7 +15,7 @@ from sidelight.errors import SettingError
 from sidelight.measurement import Measurement
 from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
-from sidelight.privacy.event import Event, Gaussian, Laplace
+from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.uncertainty.model_error import model_error
@@ -90,9 +90,7 @@ class Mechanism(ABC):
         """Noise and memory, from public information alone."""
 
     @abstractmethod
-    def noisiest(
-        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
-    ) -> Iterable[Gaussian | Laplace]:
+    def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
         """Of each kind of measurement that a run may make, the one with the most noise.
 
         They are asked for in the plan: noise that cannot be drawn is refused before anything is charged.

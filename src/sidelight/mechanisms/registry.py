@@ -13,6 +13,7 @@ _WHERE = {
     "jam": "sidelight.mechanisms.jam:JAM",
     "aim": "sidelight.mechanisms.aim:AIM",
     "mst": "sidelight.mechanisms.mst:MST",
+    "hdmm": "sidelight.mechanisms.hdmm.hdmm:HDMM",
     "mwem": "sidelight.mechanisms.mwem:MWEM",
     "mwem-pub": "sidelight.mechanisms.mwem_pub:MWEMPub",
     "pmw-pub": "sidelight.mechanisms.pmw_pub:PMWPub",

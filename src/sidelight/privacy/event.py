@@ -98,7 +98,7 @@ class Event(ABC):
             raise LedgerError(f"the {name} event cannot be read: {error}") from error
 
 
-def _too_noisy(event: "Gaussian | Laplace") -> SettingError:
+def _too_noisy(event: "Gaussian | Gaussians | Laplace") -> SettingError:
     return SettingError(
         f"the budget is too small for '{event.what}': its part of it calls for noise of σ = {_short(event)} "
         "steps, more than can be drawn exactly. Give a larger epsilon, or ask for less: fewer rounds, or "
@@ -106,9 +106,9 @@ def _too_noisy(event: "Gaussian | Laplace") -> SettingError:
     )
 
 
-def _short(event: "Gaussian | Laplace") -> str:
+def _short(event: "Gaussian | Gaussians | Laplace") -> str:
     """σ in the steps that the noise is drawn in; a double need not hold it."""
-    squared = event.variance if isinstance(event, Gaussian) else 2 * event.scale**2
+    squared = 2 * event.scale**2 if isinstance(event, Laplace) else event.variance
     return f"{math.sqrt(squared):.3g}" if squared < Fraction(10) ** 300 else "10¹⁵⁰ and more"
 
 
@@ -148,6 +148,53 @@ class Gaussian(Event):
     def stddev(self) -> float:
         """σ, to within rounding; the discrete Gaussian's own is never above it."""
         return math.sqrt(self.variance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussians(Event):
+    """Many numbers together, y_j = q_j(D) + 𝒩_ℤ(0, s σ_j²): ρ = max Σ_j (q_j(D) − q_j(D′))²/2sσ_j².
+
+    Canonne, Kamath, Steinke (2020), theorem 14, which has a variance for each coordinate. What one record
+    moves in all of them together may be less than the sum of what it can move in each.
+    """
+
+    name = "gaussians"
+    currencies = (Rho,)
+    numbers: int
+    """How many numbers were drawn."""
+    loss: Fraction
+    """At least max Σ_j (q_j(D) − q_j(D′))²/σ_j²."""
+    scale: Fraction
+    """The factor s."""
+    largest: Fraction
+    """The largest variance that was drawn with."""
+
+    @classmethod
+    def at(cls, cost: Rho, *, what: str, numbers: int, loss: Fraction, largest: Fraction) -> Self:
+        """The least noise that this cost pays for, in these proportions; ``largest`` is the largest σ_j²."""
+        scale = round_up(Fraction(loss) / (2 * _paid(cost)))
+        return cls(
+            what=what, cost=cost, numbers=numbers, loss=Fraction(loss), scale=scale,
+            largest=cls.scaled(largest, scale),
+        )  # fmt: skip
+
+    @staticmethod
+    def scaled(variance: Fraction, scale: Fraction) -> Fraction:
+        """What is drawn with in place of a variance σ_j²."""
+        return round_up(variance * scale)
+
+    @property
+    def owed(self) -> Fraction:
+        return self.loss / (2 * self.scale)
+
+    @property
+    def variance(self) -> Fraction:
+        """The largest of them."""
+        return self.largest
+
+    def require_drawable(self) -> None:
+        if self.largest > LARGEST_VARIANCE:
+            raise _too_noisy(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,5 +319,5 @@ class Parallel(Event):
 
 
 _KINDS: dict[str, type[Event]] = {
-    kind.name: kind for kind in (Gaussian, Laplace, Exponential, PermuteAndFlip, Parallel)
+    kind.name: kind for kind in (Gaussian, Gaussians, Laplace, Exponential, PermuteAndFlip, Parallel)
 }

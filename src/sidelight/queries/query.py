@@ -22,6 +22,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
 from sidelight.queries.merged import Merged
+from sidelight.queries.residual import Residual
 
 Array = NDArray[np.float64]
 
@@ -348,6 +349,8 @@ def query_from_json(plain: dict[str, Any]) -> Query:
         case "merged":
             groups = tuple(_whole_numbers(of_attr) for of_attr in plain["groups"])
             return Merged(_names(plain["attrs"]), groups)
+        case "residual":
+            return Residual(_names(plain["attrs"]), _whole_numbers(plain["shape"]))
         case other:
             raise WorkloadError(f"unknown query {brief(other)}; it was written by a newer sidelight.")
 

@@ -25,6 +25,9 @@ error e in the count of one value moves a cell by about e times the share of the
 and the part of it that s holds already is counted twice, to be safe. Where a measured marginal counted rare
 values together, cells without such values have the noise of its answers, and the others these errors.
 
+Where a model is reconstructed from residuals, the noise of every count and of every sum is known exactly
+(models/residuals.py), and there is no model to err.
+
 An attribute that neither noisy answers nor public data tell of has no interval: its counts are a mere start.
 
 Errors of the model are taken to add up as counts of records drawn at random do. Everything is computed
@@ -32,8 +35,9 @@ from released outputs, and so is free. What it cannot know: whether the marginal
 like those that somebody did.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal, cast
 
@@ -44,6 +48,7 @@ from sidelight.data.domain import Attrs
 from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.models.model import Model
+from sidelight.models.reconstruction import Reconstruction
 from sidelight.queries.merged import Merged
 from sidelight.queries.query import Marginal
 from sidelight.uncertainty.dispersion import variance_at_one
@@ -89,6 +94,8 @@ class ErrorBars:
     """What the counts rest on: noisy answers, answers and a prior, or the model between them."""
     reaches: tuple[Reach, ...] = ()
     """Where the source is the model: how noise reaches it."""
+    of_sum: Callable[[Array], float] | None = None
+    """Where cells have errors in common, as reconstructed ones do: the variance of a weighted sum of them."""
 
     @property
     def noise_error(self) -> Array | None:
@@ -111,7 +118,7 @@ class ErrorBars:
         if self.standard_error is None:
             return None
         reach = NormalDist().inv_cdf(0.5 + confidence / 2) * self.standard_error
-        return np.maximum(self.estimate - reach, 0.0), self.estimate + reach
+        return np.maximum(self.estimate - reach, 0.0), np.maximum(self.estimate + reach, 0.0)
 
     @property
     def words(self) -> str:
@@ -141,6 +148,8 @@ class ErrorBars:
         noise = None if self.noise_variance is None else np.array(self.noise_variance[mask].sum())
         if self.reaches:
             noise = np.array(sum(reach.variance_of(mask) for reach in self.reaches))
+        if self.of_sum is not None:
+            noise = np.array(self.of_sum(mask.astype(np.float64)))
         return ErrorBars(np.array(whole), noise, model, self.total, self.source)
 
 
@@ -174,6 +183,13 @@ class ModelErrors:
         domain = self._model.domain
         counts = np.asarray(self._model.count(attrs), dtype=np.float64)
         total = max(self._model.total, 1e-12)
+        if isinstance(self._model, Reconstruction) and self._model.residuals.holds(attrs):
+            known = self._model.residuals
+            variance = np.full(counts.shape, known.variance(attrs))
+            return ErrorBars(
+                counts, variance, np.zeros(counts.shape), total, "private",
+                of_sum=partial(known.variance_of_sum, attrs),
+            )  # fmt: skip
         at_one = variance_at_one(counts, total=total, cells=counts.size)
         stddev = noise_stddev(self._measured, attrs, domain)
         if stddev is None:
