@@ -25,8 +25,8 @@ from experiment import RESULTS, machine
 from sidelight.curator.journal import Journal
 from sidelight.privacy.budget import Budget, cost_to_json
 from sidelight.privacy.chain import Line, Sums
+from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Exponential, Gaussian
-from sidelight.privacy.ledger import new_run
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit

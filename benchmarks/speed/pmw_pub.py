@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from experiment import RESULTS, machine
 from sidelight.curator.curator import Curator
 from sidelight.mechanisms.pmw_pub import PMWPub
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.privacy.unit import Unit

@@ -96,7 +96,8 @@ def measure(data: str, mechanism: str, epsilon: float, seed: int) -> dict[str, f
     given: Any = None if recipe.public_data == "unused" else public
     release = recipe.run(curator, workload, public=prior(data) if mechanism == "aperture" else given)
     found: dict[str, float] = dict.fromkeys(("level_met", "level_unmet"), float("nan"))
-    found |= {f"level_{kind}": s for kind, s in release.facts["model_error"]["levels"].items()}
+    if release.model_error is not None:
+        found |= {f"level_{kind}": s for kind, s in release.model_error.levels.items()}
     for name, degree in ORDERS.items():
         found |= {f"{name}_{key}": value for key, value in checked(release, private, degree, seed).items()}
     return found
@@ -106,7 +107,7 @@ def checked(release: Outcome, private: Table, degree: int, seed: int) -> dict[st
     """All marginals of one degree against the exact counts."""
     wanted = list(Workload.marginals(private.domain, degree=degree).attribute_sets)
     asked = list(dict.fromkeys([*wanted, *((attr,) for attr in private.domain.attrs)]))
-    errors = ModelErrors(_Counted(release.model, asked), release.measurements, release.facts["model_error"])
+    errors = ModelErrors(_Counted(release.model, asked), release.measurements, release.model_error)
     rng = np.random.default_rng(seed)
     groups: dict[str, list[np.ndarray]] = {group: [] for group in GROUPS}
     for attrs, counts in zip(wanted, private.count_many(wanted), strict=True):

@@ -8,8 +8,9 @@ import pytest
 from sidelight.errors import BudgetExhausted, LedgerError, SettingError
 from sidelight.privacy.accountant import Accountant
 from sidelight.privacy.budget import Budget, Epsilon, Rho
+from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Exponential, Gaussian, Laplace
-from sidelight.privacy.ledger import MemoryLedger, Promise, new_run
+from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 

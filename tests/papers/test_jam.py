@@ -112,7 +112,7 @@ def test_the_first_round_of_the_papers_setting(table_of):
     assert isinstance(selection, Exponential)
     assert float(selection.epsilon) == pytest.approx(0.02825886, abs=1e-7)
     assert selection.sensitivity == Fraction(4)
-    assert outcome.facts["rounds"][0]["stddev"] == pytest.approx(50.044964, abs=1e-5)
+    assert outcome.rounds[0].stddev == pytest.approx(50.044964, abs=1e-5)
 
 
 def test_where_public_data_are_unbiased_jam_is_far_below_aim_at_small_epsilon(table_of):

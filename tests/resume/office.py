@@ -28,7 +28,8 @@ from sidelight.errors import BudgetExhausted, CheckpointError, LedgerError
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import ChainedLedger, MemoryLedger
+from sidelight.privacy.chained_ledger import ChainedLedger
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit

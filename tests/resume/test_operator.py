@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from office import ANSWERS, Office
 
 from sidelight.curator.door import Door
-from sidelight.privacy.ledger import ChainedLedger
+from sidelight.privacy.chained_ledger import ChainedLedger
 
 MEMORY = Path("/dev/shm")
 some = st.integers(0, 63)

@@ -107,7 +107,7 @@ def attack_on_choice(relation, *, kind=Curator, runs=1200, gap_is_told=False):
         if gap_is_told:
             # Only where the two marginals differ in score can there be a gap.
             return float(curator.gap == 0)
-        return float(release.facts["rounds"][0]["marginal"] == ["a"])
+        return float(release.rounds[0].marginal == ("a",))
 
     return attack(one_run, choosers_neighbours(relation), delta=CHOICE.delta, runs=runs, confidence=0.99)
 
@@ -229,7 +229,7 @@ def attack_on_rare_values(relation, *, merging):
         ledger = MemoryLedger(Promise(CHOICE, unit, "audit"))
         curator = Curator(table, allotment=CHOICE.rho(), unit=unit, ledger=ledger, noise=SeededNoise(seed))
         outcome = MST(estimator=Unfitted()).run(curator, Workload.marginals(RARE, degree=1))
-        return float(not outcome.facts["mst"]["merged_values"])
+        return float(not outcome.notes)
 
     return attack(one_run, tables, delta=CHOICE.delta, runs=1000, confidence=0.99)
 

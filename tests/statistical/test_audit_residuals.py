@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
+import cards
 from sidelight.audit import audit_mechanism
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
@@ -21,7 +22,6 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import answer
 from sidelight.queries.strategy import Closure
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 
 pytestmark = pytest.mark.statistical
@@ -107,7 +107,7 @@ def errors(unit, seed, objective):
     curator = Curator(people, allotment=budget.rho(), unit=unit, ledger=ledger, noise=SeededNoise(seed))
     workload = Workload.marginals(WIDE, degree=2)
     mechanism = HDMM(reconstruction="least-squares", objective=objective)
-    release = Release.of(mechanism.run(curator, workload))
+    release = cards.released(mechanism.run(curator, workload))
     outlook = mechanism.outlook(WIDE, workload, allotment=budget.rho(), unit=unit)
     cells, sums, squared = [], [], []
     for attrs in workload.attribute_sets:

@@ -98,7 +98,7 @@ def test_a_killed_run_resumes_and_pays_only_for_what_a_kill_lost(tmp_path):
         (run,) = ledger.runs()
         path = {payment.nth: payment.event for payment in ledger.payments(run.id)}  # the last one of each
         assert made.events == tuple(path.values())
-        assert Fraction(made.card["spent"]) == ledger.spent
+        assert made.card.spent == ledger.spent
         totals.append(ledger.spent)
         again.append(run.repeats)
 

@@ -72,7 +72,7 @@ def demo(
                 "reports": {name: str(path) for name, path in reports.items()},
                 "PRIVATE workload_error": errors,
                 "epsilon_of_both": together,
-                "cards": {name: made.card for name, made in released.items()},
+                "cards": {name: made.card.as_json() for name, made in released.items()},
             }
         )
         return

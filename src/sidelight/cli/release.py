@@ -1,7 +1,7 @@
 """``sidelight release``: spend budget once, write a release that anyone may see."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,7 @@ from sidelight.errors import ReleaseError, UnsavedError
 
 if TYPE_CHECKING:
     from sidelight.privacy.ledger import Ledger
+    from sidelight.releases.card import Card
 
 
 def release(
@@ -89,7 +90,7 @@ def release(
         if card is not None:
             Journal.remove(journal)
             if as_json:
-                tell_json({"out": str(out), "card": card})
+                tell_json({"out": str(out), "card": card.as_json()})
             elif not quiet:
                 talk(f"{out} was already complete; nothing more was spent.")
             return
@@ -108,11 +109,11 @@ def release(
     if checkpoint is None:
         Journal.remove(journal)
     if as_json:
-        tell_json({"out": str(out), "card": made.card})
+        tell_json({"out": str(out), "card": made.card.as_json()})
     elif not quiet:
-        talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card['epsilon_spent']:.4g} spent.")
-        if "paid_again" in made.card:
-            talk(_said_of_repeats(made.card["paid_again"]["events"]))
+        talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card.epsilon_spent:.4g} spent.")
+        if made.card.paid_again is not None:
+            talk(_said_of_repeats(made.card.paid_again.events))
         talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
 
 
@@ -124,7 +125,7 @@ def _said_of_repeats(events: int) -> str:
     )
 
 
-def _finished(out: Path, journal: Path, ledger: "Ledger") -> dict[str, Any] | None:
+def _finished(out: Path, journal: Path, ledger: "Ledger") -> "Card | None":
     """The card in ``out``, if this command wrote it earlier and died before it could remove the journal."""
     from sidelight.curator.journal import Journal
     from sidelight.releases.release import Release
@@ -132,7 +133,7 @@ def _finished(out: Path, journal: Path, ledger: "Ledger") -> dict[str, Any] | No
     if not journal.is_dir() or not (out / "release.json").is_file():
         return None
     card = Release.load(out).card
-    run = str(card.get("ledger", {}).get("run", ""))
+    run = card.ledger.run
     # An empty folder means that the journal was removed, but its folder was not yet.
     is_own = Journal.run_in(journal) == run or not any(journal.iterdir())
     return card if is_own and ledger.knows(run) else None

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sidelight.data.column import Column, NumericColumn
-from sidelight.data.engines.sql import SqlSource, survey
+from sidelight.data.engines.sql import survey
+from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 
@@ -51,7 +52,7 @@ def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
     names = source.names
     misfits = []
     for name in sorted({name for name in names if names.count(name) > 1}):
-        message = f"column {name!r} stands twice; rename or drop one of them."
+        message = f"column {name!r} appears twice; rename or drop one of them."
         misfits.append(Misfit(name, "twice", message))
     for column in schema.columns:
         if column.name not in names:

@@ -71,7 +71,9 @@ class Table:
             _check.one_of(ENGINES, engine=engine)
         if isinstance(source, Table):
             if source.domain != schema.domain:
-                raise DataError("the table is already encoded, for another schema.")
+                raise DataError(
+                    "the table is already encoded, for another schema. Give that schema, or the raw table."
+                )
             # Codes say nothing about what is impossible: that is the schema's to declare.
             is_same = source.domain.impossible == schema.domain.impossible
             return source if is_same else cls(source._engine, schema=schema, kind=source.kind)

@@ -1,4 +1,4 @@
-"""One noisy answer against all else that is known: the potential of its marginal, exactly.
+"""The potential that balances one noisy marginal against all else that is known; solved exactly.
 
     minimise  n KL(p ‖ rest) + Σ_i ½ a_i (n p_i − y_i)²      over the marginal p, the rest as it is
 
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _STEPS, _MOST_STEP, _CLOSE = 40, 5.0, 1e-6
-"""Of Newton's method in ln p: how many steps, how long, and when to stop."""
+"""Newton's method in ln p: most steps, longest step, and the step at which it stops."""
 _STEPS_TOGETHER = 15
-"""Of Newton's method in all unknowns at once: from a near start it needs four or five."""
+"""Most steps of Newton's method in all unknowns at once; from a near start it needs four or five."""
 MOST_TILT = 30.0
 """A cell moves by at most e³⁰ for one marginal."""
 
@@ -24,7 +24,7 @@ MOST_TILT = 30.0
 def potential(p: Array, before: Array, *, answer: Array, pull: Array, total: float) -> Array:
     """θ, given p with the potential as it was before; all of one shape.
 
-    Where p is 0 nothing can be made, and the potential is 0.
+    Where p is 0 it stays 0, and the potential is 0.
 
     >>> half = np.array([0.5, 0.5])
     >>> theta = potential(half, np.zeros(2), answer=np.array([30.0, 10.0]), pull=np.full(2, 1e9), total=40.0)
@@ -52,7 +52,7 @@ def balanced(start: Array, *, a: Array, b: Array) -> Array:
     """
     found = start
     for _ in range(_STEPS_TOGETHER):
-        # Marginals may be wide, and memory scarce: in place where that can be.
+        # Marginals may be large: in place where possible.
         p = np.exp(found)
         grown = a * p
         away = found + grown

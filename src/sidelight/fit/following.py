@@ -1,4 +1,4 @@
-"""A tree that follows noisy answers as far as they are believed, and the public model in all else.
+"""A tree that follows noisy answers with given strength, and the public model in all else.
 
     p = argmin  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²
 
@@ -28,7 +28,7 @@ _SWEEPS, _CLOSE = 30, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Pulled:
-    """A noisy answer, and how strongly each of its cells draws the estimate."""
+    """A noisy answer, and how strongly each of its cells pulls the estimate."""
 
     answer: Array
     pull: Array
@@ -38,7 +38,7 @@ class Pulled:
 def following(
     start: GraphicalModel, prior: Potentials, answers: Mapping[Attrs, Pulled], *, total: float
 ) -> GraphicalModel:
-    """The tree, from one that follows some of the answers already; the prior is q."""
+    """The fitted tree. ``start`` may follow some answers already; ``prior`` is q, as potentials."""
     domain = start.domain
     shapes = {attrs: domain.project(attrs).shape for attrs in answers}
     new = {attrs: np.zeros(shape) for attrs, shape in shapes.items() if attrs not in start.potentials}

@@ -25,7 +25,7 @@ from sidelight.trees.sum_product import inner_order
 Array = NDArray[np.float64]
 
 _MOST_MATRIX_CELLS = 1 << 27
-"""Lines times cells of the sums measured on one attribute set: 1 GB."""
+"""Most entries of the matrix of sums measured on one attribute set: 1 GB."""
 
 
 class LeastSquares:
@@ -196,7 +196,7 @@ class _Gathered:
         self.weighted_square += float(np.dot(weight, answer**2))
 
     def _turn(self, values: Array, attrs: Attrs, shape: tuple[int, ...]) -> Array:
-        """Axes from the query's order into that of inference; flat."""
+        """The values with axes in the order of inference, flat."""
         turned = np.transpose(np.reshape(values, shape), [attrs.index(attr) for attr in self.inner])
         return np.ascontiguousarray(turned).reshape(-1)
 
@@ -208,5 +208,5 @@ class _Gathered:
 
     @property
     def disagreement(self) -> float:
-        """What repeats of a cell differ by: a part of L that no model can change."""
+        """The part of L that comes from repeats of a cell that differ; no model can change it."""
         return max(0.0, 0.5 * (self.weighted_square - float(np.dot(self.precision, self.centre**2))))

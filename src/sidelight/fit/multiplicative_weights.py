@@ -29,7 +29,7 @@ Dense = Histogram | Components
 """The models that hold a weight for every cell, so that all cells of a marginal can be multiplied."""
 
 _MOST_EXPONENT, _FARTHEST = 300.0, 1e300
-"""Where noise is far above n, e³⁰⁰ forgets what was before; beyond the other, doubles end."""
+"""Largest exponent of an update (e³⁰⁰ outweighs all earlier ones), and largest double used on the way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class MultiplicativeWeights:
 
 @dataclass(frozen=True, eq=False)
 class _Replayed:
-    """A measurement with all that does not change from pass to pass."""
+    """A measurement, with what stays the same from pass to pass."""
 
     attrs: Attrs
     answer: Array

@@ -45,13 +45,13 @@ from sidelight.trees.sum_product import Calibrator, inner_order
 Array = NDArray[np.float64]
 
 _FLOOR_PER_CELL = 0.005
-"""L counts as at least this for each measured cell (noise alone gives ½): below, more steps fit nothing."""
+"""Least L for each measured cell in the stopping rule. Noise alone gives ½: below this, nothing is gained."""
 _FEWEST_STEPS = 45
-"""Before this many accepted steps the way is too short to tell how far it goes on."""
+"""Accepted steps before the distance to the minimum is estimated."""
 _MOST_REVIVALS = 8
-"""How often one fit brings cells back before it takes its own word for being done."""
+"""Most times that one fit brings empty cells back before it stops."""
 _ROUNDING = 1e-12
-"""How far KL(z′ ‖ z), a difference of large numbers, can be off."""
+"""Rounding error of KL(z′ ‖ z), a difference of large numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +216,7 @@ class _Descent:
         return z, curvature, False
 
     def _slope(self, marginals: Any, point: _Point) -> Any:
-        """∇L at these marginals, such that no cell that is empty at the point sinks further."""
+        """∇L at these marginals, changed so that no cell that is empty at the point sinks further."""
         return sparing(self._squares, self._squares.gradient(marginals), point.marginals)
 
     def _revived(self, z: _Point, objective: float) -> _Point | None:
@@ -272,7 +272,7 @@ class _Descent:
 
 
 class _Trail:
-    """The objective along the way, to tell how far there is still to go."""
+    """The objective at every step, from which the distance to the minimum is estimated."""
 
     def __init__(self) -> None:
         self._values: list[float] = []
@@ -282,7 +282,7 @@ class _Trail:
 
     @property
     def gap(self) -> float:
-        """About how far the objective is above its minimum; ∞ while too little is known."""
+        """Estimate of the objective's distance to its minimum; ∞ while there are too few steps."""
         steps = len(self._values)
         if steps < _FEWEST_STEPS:
             return math.inf
@@ -293,7 +293,7 @@ class _Trail:
 
 
 def _in_inner_order(domain: Domain, source: GraphicalModel | Potentials | None) -> dict[Attrs, Array]:
-    """Potentials by attribute set, each turned into the order of inference."""
+    """Potentials by attribute set, axes transposed into the order of inference."""
     if source is None:
         return {}
     given: Mapping[Attrs, Array] = source.potentials if isinstance(source, GraphicalModel) else source

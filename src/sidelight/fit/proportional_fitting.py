@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 _SWEEPS, _CLOSE = 40, 0.02
 """Most sweeps; fewer once every cell is within this of its target, as a ratio."""
 _LEAST = 1e-12
-"""Of all records, in a cell whose target is 0: potentials stay finite."""
+"""Probability in place of a target of 0, so that potentials stay finite."""
 
 
 def most_likely(
@@ -74,7 +74,7 @@ def most_likely(
 
 
 def _possible(attrs: Attrs, target: Array, forbidden: Sequence[Mask]) -> Array:
-    """The target given that nothing impossible occurs; evenly spread where nothing else did."""
+    """The target without impossible cells, rescaled; uniform where no mass is left."""
     is_out = np.zeros(target.shape, dtype=np.bool_)
     for names, mask in forbidden:
         if set(names) <= set(attrs):
@@ -90,7 +90,7 @@ def _possible(attrs: Attrs, target: Array, forbidden: Sequence[Mask]) -> Array:
 
 
 def _first(attrs: Attrs, target: Array, start: Potentials) -> Array:
-    """What a potential starts from: an earlier fit, else the logarithm of a one-way target, else 0."""
+    """The starting potential: an earlier fit, else the logarithm of a one-way target, else 0."""
     if attrs in start:
         return start[attrs]
     if len(attrs) == 1 and not start:

@@ -1,16 +1,16 @@
 """Cells that a descent has driven to 0, and how they come back.
 
-A step of mirror descent multiplies. A cell that stands at e⁻¹⁰⁰⁰ needs as long to return as it took to get
-there, and while it returns nothing is seen of it: the objective rests, and a fit that stops when the
-objective rests ends too soon. So cells that are empty are pushed no further down, and before a fit stops
-it is looked whether empty cells would grow. Along the slope of L, cells grow at the rate
+A step of mirror descent multiplies. A cell at e⁻¹⁰⁰⁰ takes as many steps to return as it took to get there,
+and meanwhile the objective hardly changes: a fit that stops when its objective rests would end too soon. So
+empty cells are pushed no further down, and before a fit stops it checks whether empty cells would grow. Along
+the slope of L, cells grow at the rate
 
     r_j = Σ ∇L · p − E[∇L · T | cell j]  =  d/dt ln p_j (θ − t ∇L),
 
-which one more sum of the tree tells, and a cell that grows alone ends at about r_j/v_j, v its precision.
-Those that have hardly any of that are lifted to a tenth of it. The way from p towards the lifted model p′
-then has an exact worth, (∇L · (p′ − p))² / 2 ∇²L[p′ − p], which bounds from below how far L is above its
-minimum: where that is little, there was nothing to bring back.
+which one more pass over the tree gives, and a cell that grows alone ends at about r_j/v_j, v its precision.
+Cells far below that are lifted to a tenth of it. Moving from p towards the lifted model p′ lowers L by
+(∇L · (p′ − p))² / 2 ∇²L[p′ − p], a lower bound on how far L is above its minimum. Where that is little, there
+was nothing to bring back.
 """
 
 from typing import Any
@@ -24,11 +24,11 @@ _LOST = 1e-100
 _HARDLY = 0.01
 """A cell with less than this part of what it would grow to counts as one that has to come back."""
 _LIFT = 0.1
-"""To which part of what it would grow to a cell is lifted: it grows on by itself, and overshoots worse."""
+"""A cell is lifted to this part of what it would grow to. It grows on by itself; overshooting is worse."""
 
 
 def sparing(squares: LeastSquares, slope: Any, marginals: Any) -> Any:
-    """The slope, such that a step along it pushes no empty cell further below the others of its set."""
+    """The slope, changed so that a step along it pushes no empty cell further down."""
     empty = marginals < EMPTY
     if not empty.any():
         return slope
@@ -49,9 +49,9 @@ def nudge(squares: LeastSquares, slope: Any) -> float:
 
 
 def lifted(squares: LeastSquares, theta: Any, marginals: Any, nudged: Any, step: float) -> tuple[Any, float]:
-    """Potentials with the empty cells of one set lifted, and at most how much that may be worth.
+    """Potentials with the empty cells of one set lifted, and an upper bound on what L gains by it.
 
-    Of all sets, the one where most is to be gained: cells of sets that overlap would be lifted twice.
+    Only the set with the most to gain is lifted: cells of overlapping sets would be lifted twice.
     """
     library = squares.library
     grown = library.ratio(nudged, marginals)

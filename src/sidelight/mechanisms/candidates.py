@@ -28,10 +28,10 @@ def marginal_stddev(cost: Cost, unit: Unit) -> float:
 def tractable(
     domain: Domain, measured: Iterable[Attrs], wanted: Sequence[Attrs], *, limit_mb: float
 ) -> list[Attrs]:
-    """Those that keep the model of all measured marginals within the limit.
+    """The wanted marginals that, added to the measured ones, keep the model within the size limit.
 
-    A marginal inside a clique of the model costs nothing and always passes; if nothing else
-    does, the one-way marginals remain (spec 6.4, 9.4 J22).
+    A marginal inside a clique of the model adds nothing to it and always passes. If no marginal
+    passes, the one-way marginals do (spec 6.4, 9.4 J22).
     """
     # PRIVACY: sizes follow from the domain and from past selections, both public.
     oracle = SizeOracle(domain, measured)

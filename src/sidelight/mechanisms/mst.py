@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sidelight import _check
+from sidelight._check import listed
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
@@ -28,12 +29,13 @@ from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_model_room, marginal_stddev, mib
+from sidelight.mechanisms.paper import Paper
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.merging import Merging
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Marginal
+from sidelight.queries.query import Marginal, Query
 from sidelight.queries.workload import Workload
 from sidelight.select.score import ModelError
 
@@ -44,6 +46,15 @@ class MST(Mechanism):
 
     name = "mst"
     public_data = "unused"
+    papers = (
+        Paper(
+            authors=("McKenna", "Miklau", "Sheldon"),
+            title="Winning the NIST contest: a scalable and general approach to differentially private "
+            "synthetic data",
+            year=2021,
+            arxiv="2108.04978",
+        ),
+    )
 
     one_way_share: float = 1 / 3
     """Share of the budget that measures the one-way marginals."""
@@ -91,8 +102,7 @@ class MST(Mechanism):
         if two_ways:
             model = self._fit(merging, [*one_ways, *two_ways], n)
 
-        facts = {"mst": {"tree": [list(query.attrs) for query in tree], "merged_values": merging.merged}}
-        return Outcome(model, (*one_ways, *two_ways), curator.events, facts=facts)
+        return Outcome(model, (*one_ways, *two_ways), curator.events, notes=_notes(merging, tree))
 
     def _fit(self, merging: Merging, made: Sequence[Measurement], n: float | None) -> GraphicalModel:
         """Fitted over merged values, where the model is small, and expanded to all values."""
@@ -152,6 +162,15 @@ class MST(Mechanism):
             counting_bytes=8 * sum(sizes),
             notes=tuple(notes),
         )
+
+
+def _notes(merging: Merging, tree: Sequence[Query]) -> tuple[str, ...]:
+    """The tree and the merged values, in words."""
+    notes = [f"The tree's pairs: {listed(' × '.join(query.attrs) for query in tree)}."] if tree else []
+    if merging.merged:
+        merged = listed(f"{number} of {attr}" for attr, number in merging.merged.items())
+        notes.append(f"Values that were rare, and merged: {merged}.")
+    return tuple(notes)
 
 
 def _named(domain: Domain, workload: Workload) -> Attrs:

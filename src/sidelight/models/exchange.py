@@ -43,26 +43,27 @@ Places = NDArray[np.int64]
 
 _DEGREE = 3
 _SINGLES = 1 / 8
-"""How much all single attributes together count beside those: without, rare values come too seldom."""
+"""Weight of all single attributes together, relative to all three-way marginals. Without it, rare values
+are drawn too seldom."""
 _FEWEST = 100
 """Fewer records cannot be near to any marginal, and would all be typical ones."""
 _MOST_MARGINALS = 1200
 _MOST_CELLS = 4_000_000
-"""Of all marginals together: 16 MB of differences, which are looked up at random."""
+"""Most cells of all marginals together: 16 MB of differences, read at random."""
 _MOST_CELLS_EACH = 2**18
 _COUNTING_WORK = 250_000_000
-"""Records × marginals that are counted at the start: about a second."""
+"""Most records × marginals that are counted at the start: about a second."""
 _SCORING_WORK = 200_000_000
-"""Records × marginals that are looked up for exchanges: one to two seconds."""
+"""Most records × marginals that are looked up for exchanges: one to two seconds."""
 _PASSES = 8
-"""How often a record is looked at, on average, where the work above allows it."""
+"""How often a record is looked at on average, within ``_SCORING_WORK``."""
 _BATCH = (256, 512)
 """Records rounded up, and down, that are drawn at a time."""
 _SHORT_LIST = 16
 _IDLE_BATCHES = 40
-"""Without an exchange in so many batches there is little left to gain."""
+"""The search ends after this many batches without an exchange."""
 _WHOLE = 1e-9
-"""An expected count this near to a whole number is one, and needs no rounding."""
+"""An expected count this close to a whole number counts as whole."""
 
 
 def closest_counts(
@@ -146,7 +147,7 @@ class _Differences:
 def _exchange(
     differences: _Differences, records: NDArray[Any], up: Places, down: Places, rng: np.random.Generator
 ) -> None:
-    """Exchange entries of ``up`` against entries of ``down``, in place, as long as that pays."""
+    """Exchange entries of ``up`` for entries of ``down``, in place, as long as the error falls."""
     marginals = differences.starts.size
     left = min(_PASSES * (up.size + down.size), _SCORING_WORK // max(1, marginals))
     idle = 0

@@ -1,4 +1,4 @@
-"""Weights over a few attributes, summed and multiplied quickly.
+"""A dense table of weights over a few attributes, summed and multiplied quickly.
 
 A table over many small attributes is slow to sum: along an axis of two values NumPy's inner
 loop has two steps. So the attributes are folded into rows (the first ones) and columns (the
@@ -62,7 +62,7 @@ class Fold:
         return summed if way.is_in_order else np.ascontiguousarray(summed.transpose(way.order))
 
     def _over_rows(self, way: "_Way") -> Array:
-        """Σ over the rows' attributes that are not kept; the columns stay whole."""
+        """The sum over those attributes of the rows that are not kept."""
         known = self._partial.get(way.rows_gone)
         if known is not None:
             return known
@@ -86,7 +86,7 @@ class Fold:
         self._rows *= written_out.reshape(*way.written_out[: self._split], -1)
 
     def _way(self, attrs: Attrs) -> "_Way":
-        """How to sum to these attributes, and to multiply by a factor of them; worked out once."""
+        """How to sum onto these attributes and to multiply by a factor on them; worked out once."""
         known = self._ways.get(attrs)
         if known is None:
             axes = [self._axis[attr] for attr in attrs]

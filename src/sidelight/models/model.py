@@ -1,4 +1,4 @@
-"""What was fitted: anything that can be counted and sampled like a table."""
+"""What is fitted: a model can be counted and sampled like a table."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -14,7 +14,7 @@ from sidelight.errors import ReleaseError
 Array = NDArray[np.float64]
 
 _MOST_RECORDS = 2**53
-"""Beyond which a 64-bit float no longer counts one by one."""
+"""Above this a 64-bit float cannot hold every whole number."""
 
 
 @runtime_checkable
@@ -40,7 +40,7 @@ class ModelState:
 
     @property
     def total(self) -> float:
-        """The number of records that the model is scaled to, checked: a saved model may be a stranger's."""
+        """The number of records that the model is scaled to; checked, since the file may be a stranger's."""
         total = self.meta["total"]
         if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total <= _MOST_RECORDS:
             raise ReleaseError("a saved model's total must be a number of records; it was edited.")

@@ -58,7 +58,7 @@ from sidelight.privacy.coins import DOUBT_BITS, WORD, below, flip, nearest
 _SLOT_BITS = 12
 _SLOTS = 1 << _SLOT_BITS
 _CHUNK = 1 << 14
-"""Attempts at once: a handful of 128 KiB arrays, which stay in cache and bound the memory."""
+"""Attempts at a time: a handful of 128 KiB arrays, which fit in the cache."""
 
 LARGEST_VARIANCE = Fraction(2**62)
 LARGEST_SCALE = Fraction(2**40)
@@ -73,7 +73,7 @@ class NoiseSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What the release card says."""
+        """Its name on the release card."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Independent uniform 64-bit words."""
@@ -207,7 +207,7 @@ class _Histogram:
         return z[kept]
 
     def _settle(self, noise: NoiseSource, slot: int, z: int, u: int, u_bits: int) -> int | None:
-        """What becomes of an attempt that double arithmetic could not decide."""
+        """Decide an attempt that double arithmetic could not; None if it is rejected."""
         if slot == 0:
             in_tails = below(noise, u, u_bits, Fraction(1, 2**DOUBT_BITS), Fraction(0))
             return self._tail(noise) if in_tails else None

@@ -10,18 +10,18 @@ from sidelight.privacy.event import Event
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run of a ledger, as people want to see it."""
+    """One run of a ledger, for people to read."""
 
     id: str
     label: str
     allotment: Cost
     spent: Cost
-    """What it paid, out of its allotment and apart."""
+    """What it paid in all, out of its allotment and out of the promise itself."""
     is_open: bool
     events: int
     """How many payments it made."""
     repeats: int
-    """How many of them paid once more for an answer whose first draw was lost, as in a crash."""
+    """How many of them paid again for an answer that was lost, as in a crash."""
     when: str
     """When it began, in UTC."""
 
@@ -50,8 +50,8 @@ class Payment:
     """For which of the run's answers: 0 for the first, then 1, 2, …"""
     event: Event
     ticket: str | None
-    """The ticket of the draw that was made for it; None where none was made yet. In ledgers from before there
-    were tickets every payment was drawn for, and the ticket is empty."""
+    """The ticket of its draw; None before the draw. Empty in ledgers of format 1, which had no tickets: there
+    every payment counts as drawn."""
 
 
 def summary_of(first: Line, last: Line) -> RunSummary:

@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 from sidelight._extras import need
 from sidelight._files import named
 from sidelight.errors import LedgerError
-from sidelight.privacy.chain import Line, promise_line, replayed
-from sidelight.privacy.ledger import ChainedLedger, Ledger
+from sidelight.privacy.chain import Line, promise_line
+from sidelight.privacy.chained_ledger import ChainedLedger
+from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.marks import new_key
 from sidelight.privacy.pages import Pages
 from sidelight.privacy.promise import Promise
+from sidelight.privacy.replay import replayed
 from sidelight.sources import failure, is_postgres, scheme_of, source_name, split_address
 
 if TYPE_CHECKING:
@@ -201,7 +203,7 @@ class _Location:
             raise LedgerError(f"{source_name(self.path)} cannot be created: {error.strerror}.") from error
 
     def abandon(self) -> None:
-        """Take back ``claim``."""
+        """Undo ``claim``."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -263,7 +265,7 @@ class _Location:
 
 
 def _keys(lines: "Table") -> "Table":
-    """The table of the marks' key, beside the ledger's lines: not all who may read those may read this."""
+    """The table that holds the marks' key, apart from the lines: fewer people may read it."""
     from sqlalchemy import Column, MetaData, Table, Text
 
     return Table(f"{lines.name}_key", MetaData(), Column("key", Text, nullable=False))
@@ -287,7 +289,7 @@ def _parsed(address: str) -> "URL":
 
 @contextmanager
 def _speaking(name: str) -> Iterator[None]:
-    """Say what a database could not do, in words of our own."""
+    """Turn a database error into a message of our own."""
     from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
     try:
@@ -351,5 +353,5 @@ def _guards(dialect: str, table: str) -> tuple[str, ...]:
 
 
 def open_ledger(where: Ledger | str | os.PathLike[str]) -> Ledger:
-    """The ledger at a path or database URL, verified line by line; a ledger itself is handed through."""
+    """The ledger at a path or database URL, verified line by line; a ledger object is returned as it is."""
     return SqlLedger.open(where) if isinstance(where, (str, os.PathLike)) else where

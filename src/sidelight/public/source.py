@@ -61,11 +61,7 @@ class WeightedRecords:
         return [self.count(attrs) for attrs in marginals]
 
     def count(self, attrs: Attrs) -> Array:
-        shape = self.domain.project(attrs).shape
-        columns = [self._codes[:, place] for place in self.domain.index(attrs)]
-        cells = np.ravel_multi_index(columns, shape)
-        counts: Array = np.bincount(cells, self._weights, int(np.prod(shape))).astype(np.float64)
-        return counts.reshape(shape)
+        return Support(self.domain, self._codes, self._weights, float(self._weights.sum())).count(attrs)
 
     @property
     def support(self) -> Support:

@@ -323,7 +323,7 @@ class Fourier(_Scalar):
 
 
 def query_from_json(plain: dict[str, Any]) -> Query:
-    """The query that ``as_json`` wrote; what it holds is of the right types, and fits a domain or not."""
+    """The query that ``as_json`` wrote. Types are checked here; ``check`` compares it with a domain."""
     match plain.get("query"):
         case "marginal":
             return Marginal(_names(plain["attrs"]))
@@ -368,7 +368,7 @@ def _whole_numbers(given: Any) -> tuple[int, ...]:
 
 
 def _require_integers(what: str, values: Iterable[Any]) -> None:
-    """Refuse what was made in Python with other numbers than a file could hold."""
+    """Refuse a query that was made in Python with numbers that are not whole."""
     if not all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values):
         raise WorkloadError(f"{what} must be whole numbers.")
 

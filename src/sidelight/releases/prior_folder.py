@@ -1,10 +1,10 @@
 """A fitted prior on disk: plain files, a version, and no pickle.
 
 prior.json              format, records, α, attribute sets, shapes, and a checksum for each other file
-schema.toml             the schema that it was fitted under
-model.<name>.parquet    one column of numbers per potential of q
-other<k>.<name>.parquet the same for other trees
-grain.<name>.parquet    public records and their weights, where the prior keeps some
+schema.toml             the schema that the prior was fitted under
+model.<name>.parquet    one column of numbers per potential of the public model q
+other<k>.<name>.parquet the same for the other trees
+grain.<name>.parquet    public records and their weights, if the prior keeps some
 """
 
 import math
@@ -41,7 +41,7 @@ _PRIOR = PlainFolder(
 def read_public(source: Any, schema: Schema) -> Any:
     """Public data of any accepted kind: a prior's folder, a release's folder, a table, or a list of them.
 
-    What is fitted or encoded already (a Prior, a Table) is handed through; of an earlier release, its model.
+    A fitted Prior and an encoded Table are returned as they are; of an earlier release, its model is.
     """
     if isinstance(source, list | tuple):
         return [read_public(one, schema) for one in source]
@@ -51,7 +51,7 @@ def read_public(source: Any, schema: Schema) -> Any:
         if (folder / "release.json").is_file():
             return _same_domain(Release.load(folder), folder, schema).model
     if isinstance(source, Table) and source.domain == schema.domain:
-        return Table.read(source, schema)  # under what this schema declares impossible
+        return Table.read(source, schema)  # with this schema's impossible combinations
     if isinstance(source, Release):
         return source.model
     if isinstance(source, Prior | Table) or hasattr(source, "count_many"):
@@ -60,7 +60,7 @@ def read_public(source: Any, schema: Schema) -> Any:
 
 
 def marks_of_public(public: Any, key: str) -> dict[str, Marks]:
-    """The marks of what ``read_public`` gave, one set for each public input."""
+    """The marks (keyed digests) of what ``read_public`` returned, one set for each public input."""
     listed = public if isinstance(public, list | tuple) else [] if public is None else [public]
     return {
         f"public {place}" if len(listed) > 1 else "public": _marks(one, key)
@@ -77,7 +77,9 @@ def _marks(public: Any, key: str) -> Marks:
     elif isinstance(public, Model):
         models = [public]
     arrays = [array for model in models for array in model.state().arrays.values()]
-    if not models:  # counted where it is, or weighted: its single attributes tell it apart well enough
+    if (
+        not models
+    ):  # a table that is not in memory, or weighted: its one-way marginals identify it well enough
         arrays = [np.asarray(counts) for counts in public.count_many([(a,) for a in public.domain.attrs])]
     return {"counts": digest((np.ascontiguousarray(array).tobytes() for array in arrays), key)}
 
@@ -132,7 +134,7 @@ def _at_least_0(number: Any) -> float:
 def _same_domain(release: Release, folder: Path, schema: Schema) -> Release:
     if release.model.domain != schema.domain:
         raise SchemaError(
-            f"the release in {folder} was made under another schema, so it cannot serve as public data here."
+            f"the release in {folder} was made under another schema, so it cannot be public data here."
         )
     return release
 

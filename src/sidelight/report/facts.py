@@ -1,24 +1,19 @@
 """The facts about a release's budget and noise, as the report shows them.
 
-Only the release is read: its card, events and measurements, never a table. Where the card and the
-events disagree, one of them was edited, and no report is written.
+Only the release is read: its card, events and measurements, never a table.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from sidelight.data.domain import Attrs, Domain
-from sidelight.errors import ReleaseError, SidelightError
+from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement, noise_stddev
-from sidelight.privacy.budget import Budget, Epsilon
-from sidelight.privacy.event import Event, Exponential, Gaussian, Laplace, Parallel, PermuteAndFlip
-from sidelight.privacy.rational import parse_fraction
-from sidelight.privacy.unit import Unit
+from sidelight.privacy.event import Event, Exponential, Gaussian, Gaussians, Laplace, Parallel, PermuteAndFlip
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
 from sidelight.report.words import joined, shortened
@@ -27,26 +22,6 @@ Step = Literal["total", "select", "measure"]
 
 _LISTED, _TRIED, _TRIED_CELLS = 150, 30, 50_000
 """Most measured marginals listed with their expected error; most others; most cells of such another."""
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What was promised about this release."""
-
-    epsilon: float
-    delta: float
-    unit: Unit
-    epsilon_spent: float
-
-    @property
-    def odds(self) -> float:
-        """e^ε, the factor by which the odds of any guess about one person can grow."""
-        return math.exp(min(self.epsilon, 700.0))
-
-    @property
-    def belief(self) -> float:
-        """e^ε / (1 + e^ε), the largest posterior of somebody whose prior about one person was one half."""
-        return 1 / (1 + math.exp(-min(self.epsilon, 700.0)))
 
 
 @dataclass(frozen=True)
@@ -59,7 +34,7 @@ class Spending:
     noise: str
     cost: Fraction
     share: float
-    """The cost as a share of the promised budget, or of all that was spent where no card has a promise."""
+    """The cost as a share of the budget that was set aside for the release."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +76,6 @@ class ExpectedErrors:
     """Marginals whose error is known, the largest first."""
     unmeasured: tuple[Attrs, ...]
     """Marginals that were not measured as a whole; ``known`` has the model's error of some of these."""
-    about: str
-    """Which marginals these are, in words."""
     left_out: int = 0
     """Measured marginals that are not listed."""
 
@@ -117,24 +90,20 @@ class ExpectedErrors:
 class Facts:
     """Everything the page says about budget and noise."""
 
-    card: dict[str, Any]
-    promise: Promise | None
+    belief: float
+    """e^ε / (1 + e^ε), the largest posterior of somebody whose prior about one person was one half."""
     currency: str
     """The unit of all costs: ρ or ε."""
     spendings: tuple[Spending, ...]
     spent: Fraction
     unspent: float
-    """The unspent share of the promised budget."""
-    paid_again: Fraction
-    """Cost of draws that are not in the release: a crash lost them, or a copy of its checkpoint made them."""
+    """The unspent share of the budget that was set aside for the release."""
     measured: tuple[Measured, ...]
     reach: float
     """Half the width of a 95% interval, in σ."""
-    is_private: bool
-    """Whether the noise was drawn from the operating system."""
 
     def share_of(self, step: Step) -> float:
-        """The share of the promised budget that this step spent."""
+        """The share of the budget that this step spent."""
         return sum(spending.share for spending in self.spendings if spending.step == step)
 
     def times(self, step: Step) -> int:
@@ -143,12 +112,10 @@ class Facts:
 
 
 def collect(release: Release) -> Facts:
-    """The facts of a release, checked against each other."""
-    promise = _promise(release.card)
-    spent = sum((event.cost.value for event in release.events), start=Fraction(0))
-    _check(release, spent)
-    is_pure = any(isinstance(event.cost, Epsilon) for event in release.events)
-    whole = max(_held(promise, is_pure=is_pure), spent) or Fraction(1)
+    """The facts of a release."""
+    card = release.card
+    spent = sum((event.cost.value for event in card.events), start=Fraction(0))
+    whole = max(card.allotted, spent) or Fraction(1)
     spendings = tuple(
         Spending(
             number,
@@ -158,19 +125,16 @@ def collect(release: Release) -> Facts:
             event.cost.value,
             float(event.cost.value / whole),
         )
-        for number, event in enumerate(release.events, start=1)
+        for number, event in enumerate(card.events, start=1)
     )
     return Facts(
-        card=release.card,
-        promise=promise,
-        currency="ε" if is_pure else "ρ",
+        belief=1 / (1 + math.exp(-min(card.epsilon, 700.0))),
+        currency="ε" if card.accounting == "pure" else "ρ",
         spendings=spendings,
         spent=spent,
         unspent=float(1 - spent / whole),
-        paid_again=_paid_again(release.card),
         measured=_measured(release),
-        reach=reach_of(release.events),
-        is_private=release.card.get("private") is not False,
+        reach=reach_of(card.events),
     )
 
 
@@ -190,18 +154,18 @@ def reach_of(events: Sequence[Event]) -> float:
 def expected_errors(release: Release) -> ExpectedErrors:
     """Expected L1 error for the workload's marginals, from noise and model as far as they are known.
 
-    Where the card does not list them, for all one-way and two-way marginals. All that were measured are
-    ranked by their noise, the noisiest are listed; of those that were not, some are tried, evenly chosen.
+    All that were measured are ranked by their noise, and the noisiest are listed. Of those that were
+    not, some are tried, evenly chosen.
     """
     domain = release.model.domain
-    asked, about = _asked(release, domain)
     by_attr: dict[str, set[int]] = {}
     for index, made in enumerate(release.measurements):
         for attr in made.query.attrs if isinstance(made.query, Marginal) else ():
             by_attr.setdefault(attr, set()).add(index)
     measured: list[tuple[float, Attrs]] = []
     unmeasured: list[Attrs] = []
-    for attrs in asked:
+    for attrs in release.card.workload.attribute_sets:
+        domain.require(attrs)
         # Only what covers all attributes bears on them; sets find it without trying every measurement.
         held = set.intersection(*(by_attr.get(attr, set()) for attr in attrs)) if attrs else set()
         if held:
@@ -217,7 +181,7 @@ def expected_errors(release: Release) -> ExpectedErrors:
     listed = [attrs for _, attrs in measured[:_LISTED]]
     told = [_expected(release, attrs) for attrs in (*listed, *tried)]
     known = sorted((one for one in told if one is not None), key=lambda one: -one.error)
-    return ExpectedErrors(tuple(known), tuple(unmeasured), about, left_out=len(measured) - len(listed))
+    return ExpectedErrors(tuple(known), tuple(unmeasured), left_out=len(measured) - len(listed))
 
 
 def _expected(release: Release, attrs: Attrs) -> Expected | None:
@@ -236,71 +200,12 @@ def _expected(release: Release, attrs: Attrs) -> Expected | None:
     )
 
 
-def _asked(release: Release, domain: Domain) -> tuple[list[Attrs], str]:
-    on_card = release.card.get("workload")
-    supports = on_card.get("supports") if isinstance(on_card, dict) else None
-    if supports:
-        try:
-            chosen = [tuple(attrs) for attrs in supports]
-            for attrs in chosen:
-                domain.require(attrs)
-        except TypeError as error:
-            raise ReleaseError(
-                "the release's card cannot be read: its workload was edited. Get the release again."
-            ) from error
-        return chosen, "the workload's marginals"
-    attrs = domain.attrs
-    pairs = [(one, other) for index, one in enumerate(attrs) for other in attrs[index + 1 :]]
-    return [*((attr,) for attr in attrs), *pairs], "all one-way and two-way marginals"
-
-
-def _promise(card: dict[str, Any]) -> Promise | None:
-    if not {"epsilon", "delta", "unit", "epsilon_spent"} <= card.keys():
-        return None
-    try:
-        unit = Unit(card["unit"]["relation"], card["unit"]["records"])
-        Budget(epsilon=card["epsilon"], delta=card["delta"])
-        return Promise(card["epsilon"], card["delta"], unit, float(card["epsilon_spent"]))
-    except (ArithmeticError, LookupError, SidelightError, TypeError, ValueError) as error:
-        raise ReleaseError(
-            "the release's card cannot be read: its promise (epsilon, delta, unit) was edited or cut "
-            "off. Get the release again."
-        ) from error
-
-
-def _held(promise: Promise | None, *, is_pure: bool) -> Fraction:
-    """The whole budget of this release's promise, in the unit of its events (ρ or ε)."""
-    if promise is None:
-        return Fraction(0)
-    budget = Budget(epsilon=promise.epsilon, delta=promise.delta)
-    return budget.pure().value if is_pure or budget.is_pure else budget.rho().value
-
-
-def _check(release: Release, spent: Fraction) -> None:
-    """Refuse a card whose sum or whose events are not those of the release."""
-    card = release.card
-    plain = [event.as_json() for event in release.events]
-    paid = str(spent + _paid_again(card))
-    if card.get("spent", paid) != paid or card.get("events", plain) != plain:
-        raise ReleaseError(
-            "the release's card and its events disagree about what was spent: one of them was edited after "
-            "the release was written. Get the release again."
-        )
-
-
-def _paid_again(card: dict[str, Any]) -> Fraction:
-    try:
-        return parse_fraction(card.get("paid_again", {}).get("cost", "0"))
-    except (AttributeError, ArithmeticError, TypeError, ValueError) as error:
-        raise ReleaseError(
-            "the release's card cannot be read: what was paid again was edited. Get the release again."
-        ) from error
-
-
 def _noise(event: Event) -> str:
     match event:
         case Gaussian():
             return f"Gaussian, σ = {event.stddev:.4g}"
+        case Gaussians():
+            return f"Gaussian, σ up to {math.sqrt(event.largest):.4g}, on {event.numbers:,} numbers"
         case Laplace():
             return f"Laplace, b = {float(event.scale):.4g}"
         case Exponential():

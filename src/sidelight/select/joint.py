@@ -32,7 +32,7 @@ class JointError(Score):
 
     model: ManyCountSource
     proxies: Mapping[Attrs, NDArray[np.float64]]
-    """The public table's word on each marginal, scaled to n."""
+    """The public table's counts of each marginal, scaled to n."""
     _: KW_ONLY
     cell_noise: float
 

@@ -1,4 +1,4 @@
-"""Which of several models is closest to the data, by all marginals that somebody asks for.
+"""Which of several models is closest to the data on a whole workload.
 
     score_k = − Σ_c w_c ‖x_c − μ_c^k‖₁,      Σ_c w_c = 1
 
@@ -25,21 +25,21 @@ from sidelight.select.score import LARGEST_ERROR, answers_of, on_steps
 Array = NDArray[np.float64]
 
 _SLACK = Fraction(1, 2**40)
-"""Of n: what rounding may cost, and more. Errors are summed exactly (``score``) and cut at 4n. The product
+"""Slack for rounding, as a fraction of n. Errors are summed exactly (``score``) and cut at 4n. The product
 with a weight is rounded once, and so is the curator's sum over all queries and the start: less than 2⁻⁴²."""
 _CELLS_AT_ONCE = 1 << 12
-"""Of each option, of which there may be ten."""
+"""Cells worked on at a time; there may be ten options."""
 _MOST_START = 2.0**10
-"""Of n, likewise: what an option may begin with."""
+"""Largest start of an option, as a multiple of n."""
 
 
 class Judgement(ABC):
-    """How well each of several options does, as a sum of what single queries say of them."""
+    """How well each of several options does, as a sum over queries."""
 
     options: int
 
     def start(self, scale: float) -> Array:
-        """What each option begins with, from public knowledge alone; ``scale`` makes it e times as likely."""
+        """Each option's starting score, from public knowledge; ``scale`` more makes it e times as likely."""
         return np.zeros(self.options)
 
     @abstractmethod
@@ -48,11 +48,11 @@ class Judgement(ABC):
 
     @abstractmethod
     def each(self, queries: Sequence[Query]) -> Iterator[tuple[int, Callable[[NDArray[Any]], Array]]]:
-        """The place of every query, once each; and what it adds to each option, from its exact answer."""
+        """The index of every query, once each, and what its exact answer adds to each option's score."""
 
 
 class LeastError(Judgement):
-    """Mixtures of models, each with a share of every model: the less they err on a workload the better."""
+    """Options are mixtures of models; the smaller their error on a workload, the higher the score."""
 
     def __init__(
         self,

@@ -27,15 +27,15 @@ from sidelight.queries.query import Marginal, Query, answer
 
 _STEP_BITS = 18
 _FINE_STEP_BITS = 20
-"""Of linear queries, whose weights are multiples of 2⁻²⁰."""
+"""The same for linear queries, whose weights are multiples of 2⁻²⁰."""
 LARGEST_ERROR = 2.0 ** (53 - _STEP_BITS)
-"""Up to here sums of multiples of the step are exact."""
+"""Up to this, sums of multiples of the step are exact."""
 _CELLS_AT_ONCE = 1 << 14
 
 
 OneScore = Callable[[NDArray[Any]], float | NDArray[np.float64]]
-"""The score of one query, from its exact answer as a flat vector: a number, or a number for each of its
-cells, among which selection then chooses."""
+"""From a query's exact answer, as a flat vector, to its score: one number, or one for each of its cells,
+among which selection then chooses."""
 
 
 class Score(ABC):
@@ -50,9 +50,9 @@ class Score(ABC):
 
     @abstractmethod
     def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        """The place of every candidate, once each, and its score; in whatever order suits a model.
+        """The index of every candidate, once each, and its score, in whatever order suits the model.
 
-        One at a time, for a model's answers to all of them may be larger than the model.
+        One at a time, since a model's answers to all of them may be larger than the model.
         """
 
 
@@ -117,7 +117,7 @@ class WeightedError(Score):
 
 
 def l1_error(exact: NDArray[Any], model: NDArray[Any]) -> float:
-    """‖x − μ‖₁ without any rounding, for μ on the grid that the module's docstring tells of.
+    """‖x − μ‖₁ without any rounding; μ is first put on the grid described above.
 
     >>> l1_error(np.array([3, 0]), np.array([1.0, 0.25]))
     2.25
@@ -141,7 +141,7 @@ def on_steps(answers: NDArray[Any], bits: int = _STEP_BITS) -> NDArray[np.float6
 def answers_of(
     model: ManyCountSource, candidates: Sequence[Query]
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """The place of each candidate, and the model's answer to its marginal as a flat vector."""
+    """The index of each candidate, and the model's counts of its marginal as a flat vector."""
     places: dict[Attrs, list[int]] = {}
     for place, query in enumerate(candidates):
         places.setdefault(query.attrs, []).append(place)

@@ -2,16 +2,15 @@
 
     p(x) = exp(Σ θ_c(x_c)) / Z
 
-Whole cliques are large, and what is known about them is small: potentials, and messages on separators.
-So these are first brought together on a few small tables (``nesting.py``), in logarithms. The clique is
-the product of those, in probabilities, each scaled by its peak; and everything that is asked of it is
-summed through the same small tables. Where it pays, the product itself is never written down
-(``contraction.py``).
+A clique is a large table, but its factors are small: potentials, and messages on separators. These are first
+added up, as logarithms, on a few small tables (``nesting.py``). The clique is the product of these tables, in
+probabilities, each scaled by its largest entry; marginals and messages are summed through the same small
+tables. Where it pays, the product itself is never written down (``contraction.py``).
 
-The scale of every table is kept as a logarithm, so the result is exact as long as what underflows is
-small beside Z. It can be checked: no table exceeds its scale, and what is lost is below 10⁻³⁰⁸ a cell.
-Where messages and Z together fall by more than 10⁸⁷ from their scale, the same potentials are summed
-again with log-sum-exp, which loses nothing.
+The scale of every table is kept as a logarithm. The result is exact as long as what underflows is small
+beside Z, which can be checked: no entry exceeds its table's scale, and each cell loses less than 10⁻³⁰⁸.
+Where messages and Z together fall by more than 10⁸⁷ below their scale, the same potentials are summed again
+with log-sum-exp, which loses nothing.
 
 A potential of −∞ marks a structural zero: that cell never gets mass.
 
@@ -34,18 +33,17 @@ from sidelight.trees.nesting import inner_order as inner_order  # where others l
 from sidelight.trees.summing import Projection
 
 _MOST_FALL = 200.0
-"""ln 10⁸⁷: 10⁷ cells that lost 10⁻³⁰⁸ each are then nothing, and what is lifted three times is finite."""
+"""ln 10⁸⁷: what 10⁷ cells lost at 10⁻³⁰⁸ each is negligible then, and three lifts stay finite."""
 
 _FEW_FAILURES = 2
-"""Failed passes that moving conflicts is left to cure: the first steps of a fit may leap."""
+"""Failed passes (the first steps of a fit may be long) before conflicting tables are added in logarithms."""
 
 
 class Calibrator:
     """Turns potentials on some attribute sets into clique marginals, again and again.
 
-    All that depends on the structure alone is worked out once. ``fixed`` potentials are added to
-    those of every call; ``sets`` names the attributes of the potentials that a call brings, with
-    axes in ``inner_order``.
+    What depends on the structure alone is worked out once. ``fixed`` potentials are added to those of every
+    call; ``sets`` lists the attribute sets of the potentials passed to ``run``, with axes in ``inner_order``.
     """
 
     def __init__(
@@ -68,22 +66,22 @@ class Calibrator:
         self._products: list[Any] = [None] * len(self._attrs)
         """The product of each clique, where it is written down."""
         self._factors: list[list[Any]] = [[] for _ in self._attrs]
-        """The tables whose product p is on each clique, where it is not."""
+        """The free tables of each clique whose product is not written down."""
         self._tables: list[list[Any]] = [[] for _ in self._attrs]
-        """The distribution p on the small tables of each clique."""
+        """p on the small tables of each clique, after a pass."""
         self._lifts = [0.0] * len(self._attrs)
-        """Of each clique: the logarithm that is put on its product, so that its message peaks near 1."""
+        """For each clique, a logarithm added to its product, so that its message peaks near 1."""
         self._edges: dict[int, tuple[Projection, Projection]] = {}
         self._gauges: list[list[Any]] = [[None] * len(layout.free) for layout in self._layouts]
-        """What ``_regauge`` adds to each clique's free tables: in all, nothing."""
+        """What ``_regauge`` adds to each clique's free tables; together they cancel."""
         self._fallen = [0.0] * len(self._attrs)
-        """Of each clique: how far its product was below its scale in the last pass, as a logarithm."""
+        """For each clique, ln of its product's peak over its scale in the last pass; at most 0."""
         self._failures = 0
         self._together: set[int] = set()
-        """Cliques whose free tables conflict: they are added in logarithms, on the whole clique."""
+        """Cliques whose free tables conflict: these are added in logarithms, on the whole clique."""
 
     def clique_marginals(self) -> Iterator[Any]:
-        """The distribution p on each clique, after ``run``, axes in ``inner_order``; none is kept here."""
+        """p on each clique, after ``run``, axes in ``inner_order``. Each table is handed over, not kept."""
         for clique, factors in enumerate(self._factors):
             if factors:
                 self._products[clique] = self._library.empty(self._shape(clique))
@@ -93,14 +91,14 @@ class Calibrator:
             yield product
 
     def run(self, potentials: Sequence[Any]) -> float:
-        """Calibrate: ``clique_marginals`` and ``marginals`` then tell p. Returns ln Z."""
+        """Calibrate, so that ``clique_marginals`` and ``marginals`` give p. Returns ln Z."""
         known = self._known(potentials)
         with self._library.quiet():
             log_partition = self._sum_scaled(known)
         return log_partition if math.isfinite(log_partition) else self._sum_logarithms(potentials)
 
     def marginals(self) -> list[Any]:
-        """The distribution p on each of the sets, after ``run``."""
+        """p on each of the sets, after ``run``."""
         found: list[Any] = [None] * self._count
         for layout, tables in zip(self._layouts, self._tables, strict=True):
             for number, index in layout.sets.items():
@@ -122,7 +120,7 @@ class Calibrator:
         return inner, self._library.array(np.transpose(potential, [attrs.index(a) for a in inner]))
 
     def _known(self, potentials: Sequence[Any]) -> list[dict[int, Any]]:
-        """The logarithms that each clique's small tables start with."""
+        """For each clique, the sum of potentials on each of its small tables."""
         given = [*potentials, *(table for _, table in self._fixed)]
         known: list[dict[int, Any]] = []
         for layout in self._layouts:
@@ -134,7 +132,7 @@ class Calibrator:
         return known
 
     def _carried(self, clique: int, given: Mapping[int, Any], combine: Any, neutral: float) -> list[Any]:
-        """What is given on small tables, brought together on the free ones; None where there is nothing."""
+        """Combine what is given on small tables into the free tables; None where nothing was given."""
         library, layout = self._library, self._layouts[clique]
         if not given:
             return [None] * len(layout.free)
@@ -146,7 +144,7 @@ class Calibrator:
             if held is None:
                 continue
             if held.shape != projection.shape:
-                # A union that carries parts of it only: what they lack is spread out first.
+                # A union of which only parts were given: broadcast to its whole shape first.
                 held = sums[index] = combine(held, library.full(projection.shape, neutral))
             if carrier is None:
                 continue
@@ -169,7 +167,7 @@ class Calibrator:
         return self._tree.domain.project(self._attrs[clique]).shape
 
     def _wide(self, clique: int, tables: Sequence[Any]) -> list[Any]:
-        """The free tables that there are, each spread over the clique."""
+        """The free tables that are given, each in the shape that broadcasts over the clique."""
         layout = self._layouts[clique]
         return [
             table.reshape(layout.projections[index].wide)
@@ -192,11 +190,11 @@ class Calibrator:
             library.multiply(product, part, product)
 
     def _multiply_out(self, clique: int, known: Mapping[int, Any], heard: Mapping[int, Any]) -> float:
-        """The clique as a product, written down or not; the logarithm of its scale."""
+        """Make the clique's product, written down or as factors. Returns the logarithm of its scale."""
         library, lift, layout = self._library, self._lifts[clique], self._layouts[clique]
         carried = self._carried(clique, known, library.add, 0.0)
         potentials = [_plus(*pair) for pair in zip(carried, self._gauges[clique], strict=True)]
-        # Messages may have underflowed: they are multiplied in, so that what they bring down is noticed.
+        # Messages may have underflowed. They are multiplied in, so that a fall they cause is noticed.
         messages = self._carried(clique, heard, library.multiply, 1.0)
         self._factors[clique] = []
         if clique in self._together:
@@ -223,7 +221,7 @@ class Calibrator:
         return scale
 
     def _add_together(self, clique: int, potentials: Sequence[Any], messages: Sequence[Any]) -> float:
-        """The same where free tables conflict: their logarithms are added before anything can underflow."""
+        """The same where free tables conflict: add their logarithms first, so that nothing underflows."""
         library, product = self._library, self._product(clique)
         product[...] = 0.0
         for part in self._wide(clique, potentials):
@@ -236,7 +234,7 @@ class Calibrator:
         return peak
 
     def _send(self, clique: int) -> Any:
-        """Σ of the clique's product over all that the parent does not know."""
+        """The message to the parent: the clique's product, summed onto the separator."""
         layout = self._layouts[clique]
         if self._factors[clique]:
             assert layout.up is not None
@@ -247,7 +245,7 @@ class Calibrator:
         return message
 
     def _hear(self, clique: int, ratio: Any) -> None:
-        """Multiply by what the parent knows over what was sent to it."""
+        """Multiply the clique by the parent's separator marginal over the message sent (Hugin)."""
         layout, factors = self._layouts[clique], self._factors[clique]
         if factors:
             first = layout.free.index(layout.path[0])
@@ -257,7 +255,7 @@ class Calibrator:
             self._library.multiply(product, ratio.reshape(self._edge(clique)[0].wide), product)
 
     def _read(self, clique: int) -> list[Any]:
-        """Every small table of a clique, as its product now is."""
+        """Every small table of a clique, summed from its product."""
         layout, factors = self._layouts[clique], self._factors[clique]
         ready: dict[int, Any] = {}
         for place, index in enumerate(layout.free if factors else ()):
@@ -276,7 +274,7 @@ class Calibrator:
         return tables
 
     def _sum_scaled(self, known: list[dict[int, Any]]) -> float:
-        """Collect and distribute in probabilities; ln Z, or −∞ where scaling did not serve."""
+        """Collect and distribute in scaled probabilities. Returns ln Z, or −∞ where too much underflowed."""
         library, tree, root = self._library, self._tree, self._tree.order[0]
         sent: dict[int, Any] = {}
         heard: list[dict[int, Any]] = [{} for _ in self._attrs]
@@ -310,13 +308,13 @@ class Calibrator:
             above = self._tables[parent][self._layouts[parent].separators[clique]]
             self._hear(clique, library.ratio(above, sent[clique]))
             self._tables[clique] = tables = self._read(clique)
-            # A message near the least of all numbers makes a ratio beyond the greatest.
+            # A message near the smallest double can make the ratio overflow.
             if not math.isfinite(library.total(tables[-1] if tables else self._product(clique))):
                 return -math.inf
         return scale + math.log(total)
 
     def _settle(self, clique: int, peak: float) -> bool:
-        """Lift the clique's next product as far as this one fell; whether all falls together are bearable."""
+        """Lift the clique's next product by what this one fell. Whether all falls are within bounds."""
         moved = math.log(peak) if 0.0 < peak < math.inf else -math.inf
         self._fallen[clique] = min(moved, 0.0)
         if math.isfinite(moved) and self._layouts[clique].free:
@@ -325,7 +323,7 @@ class Calibrator:
         return sum(self._fallen) >= -_MOST_FALL
 
     def _edge(self, clique: int) -> tuple[Projection, Projection]:
-        """From a clique, and from its parent, onto what they share."""
+        """The sums of a clique, and of its parent, onto their separator."""
         if clique not in self._edges:
             shared = self._tree.separators[clique]
             parent = self._tree.parents[clique]
@@ -365,7 +363,7 @@ class Calibrator:
         library.add(root, -log_partition, root)
         for clique in tree.order[1:]:
             below, above = self._edge(clique)
-            # Where the message sent was −∞ the child holds −∞ already, and nothing is to be taken off.
+            # Where the message sent was −∞ the child is −∞ already: nothing is subtracted there.
             down = above.log_sum(products[tree.parents[clique]]) - library.finite(sent[clique])
             library.add(products[clique], down.reshape(below.wide), products[clique])
         for product in products:
@@ -378,11 +376,11 @@ class Calibrator:
         return log_partition
 
     def _regauge(self, free: list[list[Any]], sent: Mapping[int, Any]) -> None:
-        """Move what conflicts from one table to the next, so that the coming scaled passes lose nothing.
+        """Shift logarithms between tables that conflict, so that the next scaled passes do not underflow.
 
-        θ_child − m and θ_parent + m describe the same p, and with them the child's next message is 1
-        everywhere. Between the free tables of a clique, what moves is the greatest over all that they do
-        not share: then a table peaks where the others let it.
+        θ_child − m and θ_parent + m describe the same p, and make the child's next message 1 everywhere. From
+        one free table of a clique to the next, the maximum over the axes they do not share is shifted: then
+        each table peaks where the others allow it.
         """
         library = self._library
         for clique, layout in enumerate(self._layouts):

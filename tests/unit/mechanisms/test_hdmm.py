@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+import cards
 import sidelight as sl
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
@@ -21,7 +22,6 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Prefix
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 
 UNITS = [Unit("add-or-remove"), Unit("replace")]
@@ -29,7 +29,7 @@ UNITS = [Unit("add-or-remove"), Unit("replace")]
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.relation)
 def test_everything_is_measured_in_one_event_that_takes_the_whole_budget(toy, unit):
-    curator, ledger = toy.curator(unit=unit, rho="1/10")
+    curator, _ = toy.curator(unit=unit, rho="1/10")
 
     outcome = HDMM().run(curator, toy.workload)
 
@@ -62,7 +62,7 @@ def test_the_plan_tells_the_errors_that_the_release_has(toy):
         curator, _ = toy.curator(unit=unit, rho="1/10")
         outlook = HDMM().outlook(toy.table.domain, toy.workload, allotment=rho, unit=unit)
 
-        release = Release.of(HDMM().run(curator, toy.workload))
+        release = cards.released(HDMM().run(curator, toy.workload))
 
         found = [release.error_bars(attrs).standard_error.mean() for attrs in toy.workload.attribute_sets]
         assert outlook.stddev == pytest.approx(np.mean(found), rel=0.01)
@@ -121,7 +121,7 @@ def test_all_triples_of_67_attributes_are_planned_without_any_marginal():
 def test_a_sum_of_cells_has_its_own_standard_error(toy, unit):
     """Cells of a reconstructed marginal have errors in common, so that variances do not add up."""
     curator, _ = toy.curator(unit=unit, rho="1/10")
-    release = Release.of(HDMM(reconstruction="least-squares").run(curator, toy.workload))
+    release = cards.released(HDMM(reconstruction="least-squares").run(curator, toy.workload))
 
     bars = release.error_bars(("c", "a"))
     whole, half = bars.sum(np.ones((4, 2), dtype=bool)), bars.sum(np.arange(8).reshape(4, 2) < 4)

@@ -144,7 +144,7 @@ def test_what_all_files_hold_together_is_limited_and_the_limit_can_be_raised(ope
         ("histogram", ("measurements", 0, "stddev"), 0),
         ("histogram", ("measurements", 0, "stddev"), "nan"),
         ("histogram", ("measurements", 0, "cells"), 10**12),
-        ("histogram", ("events", 0, "cost"), {"rho": "1e999999999"}),
+        ("histogram", ("card", "events", 0, "cost"), {"rho": "1e999999999"}),
         ("histogram", ("card", "total"), float("inf")),
         ("histogram", ("card", "epsilon"), True),
         ("histogram", ("kind",), ["pandas"]),

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import cards
 import sidelight as sl
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
@@ -19,6 +20,11 @@ from sidelight.queries.workload import Workload
 from sidelight.releases.release import Release
 
 UNITS = [Unit("replace"), Unit("add-or-remove")]
+
+
+def tree(outcome):
+    """The pairs that were measured."""
+    return {frozenset(made.query.attrs) for made in outcome.measurements if len(made.query.attrs) == 2}
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.relation)
@@ -84,7 +90,7 @@ def test_a_lone_attribute_gets_the_whole_budget(toy):
     outcome = MST().run(curator, Workload([("c",)]))
 
     assert [event.cost for event in curator.events] == [Rho(Fraction(1, 10))]
-    assert outcome.facts["mst"]["tree"] == []
+    assert tree(outcome) == set()
 
 
 def test_queries_of_any_kind_name_attributes(toy):
@@ -92,7 +98,7 @@ def test_queries_of_any_kind_name_attributes(toy):
 
     outcome = MST().run(curator, Workload([Prefix("c", 1), Prefix("a", 0)]))
 
-    assert outcome.facts["mst"]["tree"] == [["a", "c"]]
+    assert tree(outcome) == {frozenset("ac")}
 
 
 def test_pairs_above_the_limit_leave_a_forest():
@@ -108,7 +114,8 @@ def test_pairs_above_the_limit_leave_a_forest():
         workload="1-way", progress=False,
     )  # fmt: skip
 
-    assert {frozenset(pair) for pair in made.card["mst"]["tree"]} == {frozenset("ab"), frozenset("ac")}
+    assert tree(made) == {frozenset("ab"), frozenset("ac")}
+    assert made.card.notes[0].startswith("The tree's pairs: ")
     assert outlook.measurements == 5
     with pytest.raises(TooLargeError, match="b × c may become an edge"):
         MST(max_model_mb=limit).check(domain, Workload([domain.attrs]), None)
@@ -133,9 +140,9 @@ def test_merged_pairs_are_measured_with_fewer_cells_and_saved(toy, tmp_path):
 
     outcome = MST().run(curator, Workload([("a", "b")]))
 
-    assert outcome.facts["mst"]["merged_values"] == {"a": 8}
+    assert outcome.notes[-1] == "Values that were rare, and merged: 8 of a."
     assert outcome.measurements[-1].answer.size == 9
-    loaded = Release.load(Release.of(outcome).save(tmp_path / "out"))
+    loaded = Release.load(cards.released(outcome).save(tmp_path / "out"))
     assert loaded.measurements[-1].query == outcome.measurements[-1].query
     assert np.allclose(loaded.count(("a", "b")), outcome.count(("a", "b")))
 
@@ -143,7 +150,7 @@ def test_merged_pairs_are_measured_with_fewer_cells_and_saved(toy, tmp_path):
 def test_cells_that_were_measured_alone_have_the_noise_of_their_answers(toy):
     table = with_rare_values()
     curator, _ = type(toy)(table, Workload([("a", "b")])).curator(rho="1/100")
-    release = Release.of(MST().run(curator, Workload([("a", "b")])))
+    release = cards.released(MST().run(curator, Workload([("a", "b")])))
     stddev = release.measurements[-1].stddev
 
     bars, turned = release.error_bars(("a", "b")), release.error_bars(("b", "a"))

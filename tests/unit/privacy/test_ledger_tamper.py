@@ -168,7 +168,7 @@ def test_lines_of_two_ledgers_do_not_chain(path, tmp_path):
     ("number", "change", "said"),
     [
         (2, lambda body: body.update(allotment={"rho": "1"}), "more is set aside than was promised"),
-        (2, lambda body: body.update(allotment={"rho": "1/200"}), "line 2 adds up wrongly"),
+        (2, lambda body: body.update(allotment={"rho": "1/200"}), "the sums in line 2 are wrong"),
         (3, lambda body: body["event"].update(cost={"rho": "1/9999999"}), "owes"),
         (3, lambda body: body["event"].update(event="telepathy"), "unknown event"),
         (
@@ -177,9 +177,9 @@ def test_lines_of_two_ledgers_do_not_chain(path, tmp_path):
             "line 3 cannot be: 'age' needs|line 3 adds up",
         ),
         (3, lambda body: body.update(kind="gift"), "unknown kind 'gift'"),
-        (3, lambda body: body["total"].update(priced="0"), "line 3 adds up wrongly"),
-        (4, lambda body: body["of_run"].update(rho="1/0"), "line 4 adds up wrongly"),
-        (6, lambda body: body["total"].update(rho="0", priced="0"), "line 6 adds up wrongly"),
+        (3, lambda body: body["total"].update(priced="0"), "the sums in line 3 are wrong"),
+        (4, lambda body: body["of_run"].update(rho="1/0"), "the sums in line 4 are wrong"),
+        (6, lambda body: body["total"].update(rho="0", priced="0"), "the sums in line 6 are wrong"),
         (1, lambda body: body.update(epsilon=-1.0), "promise cannot be read"),
         (1, lambda body: body.update(kind="begin"), "the first line holds no promise"),
     ],
@@ -369,10 +369,10 @@ def test_a_ledger_with_draws_opens(drawn):
         (6, {"payment": 3}, "line 6 cannot be: it draws for what was not paid for, or was drawn already"),
         (4, {"ticket": ""}, "line 4 cannot be: its ticket"),
         (4, {"ticket": 7}, "line 4 cannot be: its ticket"),
-        (5, {"apart": False}, "line 5 cannot be: it is paid out of the wrong purse"),
-        (5, {"apart": 1}, "line 5 cannot be: it is paid out of the wrong purse"),
-        (7, {"apart": True}, "line 7 cannot be: it is paid out of the wrong purse"),
-        (5, {"place": 1}, "line 5 cannot be: it is paid out of the wrong purse"),
+        (5, {"apart": False}, "line 5 cannot be: it charges the promise where"),
+        (5, {"apart": 1}, "line 5 cannot be: it charges the promise where"),
+        (7, {"apart": True}, "line 7 cannot be: it charges the promise where"),
+        (5, {"place": 1}, "line 5 cannot be: it charges the promise where"),
         (7, {"place": 2}, "line 7 cannot be: answer 2 cannot be paid for before answer 1"),
         (7, {"place": -1}, "line 7 cannot be: no run has an answer"),
         (7, {"place": True}, "line 7 cannot be: no run has an answer"),
@@ -390,7 +390,7 @@ def test_a_ticket_that_is_given_out_twice_is_found(drawn):
     lines = sqlite3.connect(drawn).execute("SELECT text FROM sidelight_ledger WHERE line = 4").fetchone()
     rewrite(drawn, 6, lambda body: body.update(ticket=json.loads(lines[0])["ticket"]))
 
-    with pytest.raises(LedgerError, match="line 6 cannot be: its ticket was given out before"):
+    with pytest.raises(LedgerError, match="line 6 cannot be: its ticket is missing, or was used before"):
         SqlLedger.open(drawn)
 
 
@@ -403,7 +403,7 @@ def test_a_repeat_that_is_not_added_up_is_found(drawn, which):
 
     rewrite(drawn, 5, change)
 
-    with pytest.raises(LedgerError, match="line 5 adds up wrongly"):
+    with pytest.raises(LedgerError, match="the sums in line 5 are wrong"):
         SqlLedger.open(drawn)
 
 

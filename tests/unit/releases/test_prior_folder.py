@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import cards
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
@@ -16,6 +17,7 @@ from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.public.prior import Prior
+from sidelight.releases.card import PublicData
 from sidelight.releases.prior_folder import load_prior, read_public, save_prior
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
@@ -165,7 +167,7 @@ def test_a_folder_that_is_no_prior_or_not_empty_is_refused(saved, tmp_path):
 
 def test_an_earlier_release_is_read_as_public_data(toy, tmp_path):
     curator, _ = toy.curator()
-    Release.of(AIM(rounds_per_attribute=4).run(curator, toy.workload)).save(tmp_path / "out")
+    cards.released(AIM(rounds_per_attribute=4).run(curator, toy.workload)).save(tmp_path / "out")
 
     earlier = read_public(tmp_path / "out", SCHEMA)
 
@@ -183,7 +185,7 @@ def test_an_earlier_release_of_weighted_records_is_no_public_table_on_the_card(t
 
     later = release(toy.table, public=earlier, mechanism=Aperture(max_rounds=2), **asked)
 
-    assert later.card["public"] == {"records": None}
+    assert later.card.public == PublicData(records=None)
     assert Release.load(later.save(tmp_path / "later")).total == later.total
 
 

@@ -42,6 +42,7 @@ from sidelight.mechanisms.aperture.reweighting import Reweighting
 from sidelight.mechanisms.aperture.rounds import Forecast, beyond
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
+from sidelight.mechanisms.told import OpenedMarginal, Opening
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
 from sidelight.models.model import Model
@@ -185,11 +186,7 @@ class Aperture(Mechanism):
             rounds, left = rounds + 1, left - 1
 
         blend: GraphicalModel | Blend = model
-        opened: dict[str, Any] = {
-            "rounds": rounds,
-            "particle_share": round(share, 4),
-            "asked_again": [answer.query.attrs[0] for answer in again],
-        }
+        records_share: float | None = None
         if has_more:
             # ESTIMATE what stands beside the tree, and SELECT how much of it to take.
             mixture = chosen_blend(
@@ -198,8 +195,9 @@ class Aperture(Mechanism):
                 limit_mb=self.max_model_mb,
             )  # fmt: skip
             blend = mixture if mixture.share else model
-            opened["records_share"] = mixture.share
+            records_share = mixture.share
         released: GraphicalModel | Blend | Support = blend
+        found: list[Measurement] = []
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
             room = room_for(domain, self.max_model_mb)
@@ -211,12 +209,22 @@ class Aperture(Mechanism):
             )  # fmt: skip
             measurements += found
             released = followed.support
-            opened |= {"particle_rounds": len(found), "particles": len(released.records)}
         return Outcome(
             released,
             tuple(measurements),
             curator.events,
-            facts=_card(beliefs, released, opened),
+            aperture=Opening(
+                rounds=rounds,
+                asked_again=tuple(answer.query.attrs[0] for answer in again),
+                public_records=beliefs.prior.records,
+                public_marginals=tuple(attrs for attrs in beliefs.prior.sets if len(attrs) > 1),
+                marginals=tuple(_opened(beliefs, released)),
+                alpha=beliefs.prior.alpha,
+                particle_share=round(share, 4),
+                records_share=records_share,
+                particle_rounds=len(found),
+                particles=len(released.records) if isinstance(released, Support) else 0,
+            ),
             dispersions=beliefs.dispersions(),
         )
 
@@ -378,34 +386,19 @@ def _sources(public: Public, *, seed: int) -> list[PublicSource]:
     return sources
 
 
-def _card(beliefs: Beliefs, model: ManyCountSource, opened: Mapping[str, Any]) -> dict[str, Any]:
-    """How far the aperture opened: all of it from public data and noisy answers."""
-    prior, n = beliefs.prior, beliefs.total
-    held = list(beliefs.held)
-    spreads = beliefs.spreads()
+def _opened(beliefs: Beliefs, model: ManyCountSource) -> Iterator[OpenedMarginal]:
+    """How far the release moved on each measured marginal: all of it from public data and noisy answers."""
+    held, spreads = list(beliefs.held), beliefs.spreads()
     moved = dict.fromkeys(held, 0.0)
-    for place, public in prior.model.count_each(held):
+    for place, public in beliefs.prior.model.count_each(held):
         # One at a time: all of them together may be larger than the model.
         ((_, now),) = model.count_each([held[place]])
-        moved[held[place]] = float(np.abs(now / n - public).sum())
-    card: dict[str, Any] = {
-        "aperture": {
-            **opened,
-            "alpha": dict(prior.alpha),
-            "public_records": prior.records,
-            "public_marginals": [list(attrs) for attrs in prior.sets if len(attrs) > 1],
-            "marginals": [
-                {
-                    "attrs": list(attrs),
-                    "spread": spreads[attrs],
-                    "trust": belief.evidence.trust(spreads[attrs]),
-                    "moved": moved[attrs],
-                    "expected_error": belief.evidence.expected_error(spreads[attrs]) / n,
-                }
-                for attrs, belief in beliefs.held.items()
-            ],
-        }
-    }
-    if prior.records:
-        card["public_error"] = [{"attrs": list(attrs), "error": round(moved[attrs], 6)} for attrs in held]
-    return card
+        moved[held[place]] = float(np.abs(now / beliefs.total - public).sum())
+    for attrs, belief in beliefs.held.items():
+        yield OpenedMarginal(
+            attrs=attrs,
+            spread=spreads[attrs],
+            trust=belief.evidence.trust(spreads[attrs]),
+            moved=moved[attrs],
+            expected_error=belief.evidence.expected_error(spreads[attrs]) / beliefs.total,
+        )

@@ -31,6 +31,7 @@ from sidelight.fit.residuals import Constraint, ResidualReconstruction
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import mib
 from sidelight.mechanisms.hdmm.planning import MarginalPlan, Objective
+from sidelight.mechanisms.paper import Paper
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.event import Event, Gaussians
 from sidelight.privacy.unit import Unit
@@ -44,6 +45,22 @@ class HDMM(Mechanism):
 
     name = "hdmm"
     public_data = "unused"
+    papers = (
+        Paper(
+            authors=("McKenna", "Miklau", "Hay", "Machanavajjhala"),
+            title="Optimizing error of high-dimensional statistical queries under differential privacy",
+            year=2018,
+            venue="VLDB",
+            arxiv="1808.03537",
+        ),
+        Paper(
+            authors=("Xiao", "He", "Zhang", "Kifer"),
+            title="An optimal and scalable matrix mechanism for noisy marginals under convex loss functions",
+            year=2023,
+            venue="NeurIPS",
+            arxiv="2305.08175",
+        ),
+    )
 
     objective: Objective = "mean"
     """What the plan makes small: the squared errors of all cells together, each marginal's times its weight

@@ -128,10 +128,10 @@ def released(toy, seed=0, **settings):
 def test_an_attribute_that_public_data_have_wrong_is_asked_again_without_selecting(toy):
     release, curator = released(toy)
 
-    again = release.facts["aperture"]["asked_again"]
+    again = release.aperture.asked_again
     assert again[0] == "s"
     later = curator.events[len(WIDE) :][: len(again)]
-    assert [event.what for event in later] == again
+    assert tuple(event.what for event in later) == again
     assert all(isinstance(event, Gaussian) for event in later)
     assert any(isinstance(event, Exponential) for event in curator.events)
     assert not curator.remaining

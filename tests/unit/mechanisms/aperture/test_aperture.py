@@ -244,20 +244,19 @@ def test_without_public_data_single_attributes_get_more_of_the_budget(toy, is_pu
 def test_the_card_says_how_far_the_aperture_opened(toy):
     curator, _ = toy.curator(rho="2")
 
-    card = Aperture(max_rounds=4).run(curator, toy.workload, public=table_like(toy, 300, 3, flip=True)).facts
+    made = Aperture(max_rounds=4).run(curator, toy.workload, public=table_like(toy, 300, 3, flip=True))
 
-    opened = {tuple(m["attrs"]): m for m in card["aperture"]["marginals"]}
+    opened = {one.attrs: one for one in made.aperture.marginals}
+    assert made.aperture.public_records == 300
     assert {("a",), ("b",), ("c",)} <= opened.keys()
-    assert all(0 <= m["trust"] <= 1 and m["spread"] > 0 for m in opened.values())
-    told = {tuple(item["attrs"]): item["error"] for item in card["public_error"]}
-    assert told.keys() == opened.keys()
-    assert max(told.values()) > 0.2
+    assert all(0 <= one.trust <= 1 and one.spread > 0 for one in opened.values())
+    assert max(one.moved for one in opened.values()) > 0.2
 
 
-def test_without_public_data_the_card_tells_of_no_public_error(toy):
+def test_without_public_data_the_card_tells_of_no_public_records(toy):
     curator, _ = toy.curator()
 
-    assert "public_error" not in Aperture(max_rounds=2).run(curator, toy.workload).facts
+    assert Aperture(max_rounds=2).run(curator, toy.workload).aperture.public_records == 0
 
 
 def kinds_of_public(toy):

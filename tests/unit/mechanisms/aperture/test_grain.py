@@ -54,7 +54,7 @@ def test_where_the_tree_has_no_room_for_it_the_blend_errs_less_than_the_tree(pri
         release = CRAMPED.run(curator_of("1/100", seed=seed), WORKLOAD, public=prior)
         model = release.model
         assert isinstance(model, Blend)
-        assert release.facts["aperture"]["records_share"] == model.share
+        assert release.aperture.records_share == model.share
         gains.append(error(model) / error(model.model))
 
     assert max(gains) < 0.7
@@ -200,4 +200,4 @@ def test_without_a_budget_for_the_choice_no_records_are_taken_and_all_is_measure
 
     assert isinstance(release.model, GraphicalModel)
     assert not curator.remaining
-    assert "records_share" not in release.facts["aperture"]
+    assert release.aperture.records_share is None
