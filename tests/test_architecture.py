@@ -40,6 +40,7 @@ DRAWS = {
     "sidelight.measurement.gaussians": DOORS,
     "sidelight.measurement.laplace": DOORS,
     "sidelight.select.exponential.exponential": DOORS,
+    "sidelight.select.exponential.exponentials": DOORS | {"select/exponential.py"},
     "sidelight.select.permute_and_flip.permute_and_flip": DOORS,
     "sidelight.statistics.quantile.exponential_quantile": DOORS,
 }

@@ -16,6 +16,7 @@ from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.candidates import tractable
+from sidelight.mechanisms.dualquery import DualQuery
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mst import MST
@@ -53,6 +54,7 @@ MECHANISMS: list[Mechanism] = [
     PMWPub(rounds=4, support="random", support_records=40),
     AIM(rounds_per_attribute=4),
     HDMM(),
+    DualQuery(max_rounds=20, queries_per_round=20),
     AIM(rounds_per_attribute=4, estimator="residual"),
     MST(),
     MST(rare_below=9.0),

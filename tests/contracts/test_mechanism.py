@@ -21,6 +21,7 @@ from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.dualquery import DualQuery
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mst import MST
@@ -74,6 +75,14 @@ CASES = [
     Case(MST(rare_below=40.0, one_way_share=0.1)),
     Case(HDMM()),
     Case(HDMM(objective="maximum")),
+    Case(
+        DualQuery(queries_per_round=20, max_rounds=20),
+        patient={"queries_per_round": 60, "max_rounds": 120, "step": 8.0},
+    ),
+    Case(
+        DualQuery(queries_per_round=5, max_rounds=10, accounting="pure", step=0.5),
+        patient={"queries_per_round": 60, "max_rounds": 120, "step": 8.0},
+    ),
     Case(Barak(), scene="binary"),
     Case(Barak(fit="linear-program", accounting="pure"), scene="binary"),
     Case(JAM(rounds=5)),

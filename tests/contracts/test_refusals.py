@@ -33,6 +33,8 @@ MECHANISMS = {
     "aim by residuals": ("aim", {"rounds_per_attribute": 3, "estimator": "residual"}),
     "mst": ("mst", {}),
     "hdmm": ("hdmm", {}),
+    "dualquery": ("dualquery", {"max_rounds": 4, "queries_per_round": 5}),
+    "dualquery, pure": ("dualquery", {"max_rounds": 4, "queries_per_round": 5, "accounting": "pure"}),
     "hdmm for a maximum": ("hdmm", {"objective": "maximum", "reconstruction": "least-squares"}),
     "jam": ("jam", {"rounds": 4, "weighting": "public-error"}),
     "barak": ("barak", {}),

@@ -22,7 +22,7 @@ from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.queries.query import Marginal, Query, whole
 from sidelight.queries.strategy import Strategy
-from sidelight.select.exponential import exponential
+from sidelight.select.exponential import exponential, exponentials
 from sidelight.select.judgement import Judgement
 from sidelight.select.permute_and_flip import permute_and_flip
 from sidelight.select.score import Score
@@ -128,6 +128,35 @@ class Curator(Door):
             self._rounds += 1
             self._tell(f"round {self._rounds}: selected {candidates[chosen[-1]].describe()}")
         return [candidates[place] for place in chosen]
+
+    def draw_cells(
+        self, candidates: Sequence[Query], score: Score, cost: Cost, *, number: int
+    ) -> list[tuple[int, int]]:
+        """``number`` independent draws of a candidate's index and one of its scores; with replacement.
+
+        All of them use the same scores and are one event: ``cost`` pays for them together.
+        """
+        if not candidates:
+            raise SettingError("there is nothing to draw from: the list of candidates is empty.")
+        event = events.Exponentials.together(
+            cost,
+            what=f"{number} draws from {len(candidates)} queries",
+            sensitivity=max(score.sensitivity(self.unit, query) for query in candidates),
+            candidates=len(candidates),
+            draws=number,
+        )
+
+        def draw(scores: list[NDArray[Any]]) -> NDArray[np.int64]:
+            ends = np.cumsum([part.size for part in scores])
+            places = exponentials(self._noise, np.concatenate(scores).astype(np.float64), event, draws=number)
+            which = np.searchsorted(ends, places, side="right")
+            starts = ends - np.array([part.size for part in scores])
+            return np.concatenate([which, places - starts[which]]).astype(np.int64)
+
+        found = self._pay_then(event, lambda: self._scores(candidates, score), draw).tolist()
+        self._rounds += 1
+        self._tell(f"round {self._rounds}: drew {number} queries")
+        return list(zip(found[:number], found[number:], strict=True))
 
     def choose(self, queries: Sequence[Query], judgement: Judgement, cost: Cost) -> int:
         """The index of one option, drawn so that options that do well on all these queries are likely."""

@@ -14,6 +14,7 @@ _WHERE = {
     "aim": "sidelight.mechanisms.aim:AIM",
     "mst": "sidelight.mechanisms.mst:MST",
     "hdmm": "sidelight.mechanisms.hdmm.hdmm:HDMM",
+    "dualquery": "sidelight.mechanisms.dualquery:DualQuery",
     "mwem": "sidelight.mechanisms.mwem:MWEM",
     "mwem-pub": "sidelight.mechanisms.mwem_pub:MWEMPub",
     "pmw-pub": "sidelight.mechanisms.pmw_pub:PMWPub",

@@ -272,6 +272,31 @@ class Exponential(Selection):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Exponentials(Selection):
+    """Several independent draws of one exponential mechanism: each costs what one costs, and they add up."""
+
+    name = "exponentials"
+    divisor = 8
+    draws: int
+    """How many."""
+
+    @classmethod
+    def together(
+        cls, cost: Cost, *, what: str, sensitivity: Fraction, candidates: int, draws: int
+    ) -> "Exponentials":
+        """The sharpest draws, so many of them, that this cost pays for together."""
+        each = Exponential.at(cost / draws, what=what, sensitivity=sensitivity, candidates=candidates)
+        return cls(
+            what=what, cost=cost, epsilon=each.epsilon, sensitivity=each.sensitivity, candidates=candidates,
+            draws=draws,
+        )  # fmt: skip
+
+    @property
+    def owed(self) -> Fraction:
+        return self.draws * super().owed
+
+
+@dataclass(frozen=True, kw_only=True)
 class PermuteAndFlip(Selection):
     """Permute-and-flip (McKenna and Sheldon 2020): ε-DP, but not bounded-range, so ε²/2-zCDP (spec 2.5)."""
 
@@ -317,5 +342,6 @@ class Parallel(Event):
 
 
 _KINDS: dict[str, type[Event]] = {
-    kind.name: kind for kind in (Gaussian, Gaussians, Laplace, Exponential, PermuteAndFlip, Parallel)
+    kind.name: kind
+    for kind in (Gaussian, Gaussians, Laplace, Exponential, Exponentials, PermuteAndFlip, Parallel)
 }

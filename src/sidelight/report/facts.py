@@ -13,7 +13,17 @@ import numpy as np
 
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement, noise_stddev
-from sidelight.privacy.event import Event, Exponential, Gaussian, Gaussians, Laplace, Parallel, PermuteAndFlip
+from sidelight.privacy.event import (
+    Event,
+    Exponential,
+    Exponentials,
+    Gaussian,
+    Gaussians,
+    Laplace,
+    Parallel,
+    PermuteAndFlip,
+    Selection,
+)
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
 from sidelight.report.words import joined, shortened
@@ -140,7 +150,7 @@ def collect(release: Release) -> Facts:
 
 def step_of(event: Event) -> Step:
     """Which step of the loop an event paid for."""
-    if isinstance(event, Exponential | PermuteAndFlip):
+    if isinstance(event, Selection):
         return "select"
     return "total" if event.what == Marginal(()).describe() else "measure"
 
@@ -210,6 +220,8 @@ def _noise(event: Event) -> str:
             return f"Laplace, b = {float(event.scale):.4g}"
         case Exponential():
             return f"exponential mechanism, {event.candidates:,} candidates"
+        case Exponentials():
+            return f"exponential mechanism, {event.draws} draws from {event.candidates:,} queries"
         case PermuteAndFlip():
             return f"permute-and-flip, {event.candidates:,} candidates"
         case Parallel():
