@@ -13,8 +13,11 @@ import pytest
 from scipy.optimize import minimize
 
 from sidelight.data.domain import Domain
-from sidelight.evaluation.svd_bound import svd_bound
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
+from sidelight.mechanisms.hdmm.ranges import ProductPlan, covariances_of
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+from svd_bound import prefix_spectrum, product_spectrum, range_spectrum, svd_bound
 
 pytestmark = [pytest.mark.paper, pytest.mark.slow]
 
@@ -98,3 +101,36 @@ def test_where_attributes_are_binary_and_many_the_gain_over_the_workload_is_four
     expected = sum(math.comb(67, k) * math.sqrt(at[k]) for k in range(4)) ** 2
     assert plan.squared_error() == pytest.approx(expected)
     assert 47_905 * 50_184 / plan.squared_error() == pytest.approx(4.03, abs=0.01)
+
+
+@pytest.mark.parametrize("values", [8, 16, 64])
+@pytest.mark.parametrize(("kind", "above"), [("ranges", 1.04), ("prefixes", 1.09)])
+def test_p_identity_strategies_come_near_the_svd_bound(values, kind, above):
+    """Spec 10.3 has the bounds: 79.172339 for all ranges of 8 values, 16.551386 for its prefixes."""
+    domain = Domain.of({"age": values})
+    asked = {"ranges": Workload.ranges(domain, ["age"]), "prefixes": Workload.prefixes(domain, "age")}[kind]
+    spectrum = {"ranges": range_spectrum, "prefixes": prefix_spectrum}[kind](values)
+
+    plan = ProductPlan.of(domain, asked, objective="mean")
+
+    (boxes,), (query,) = plan.sets, plan.queries
+    price = float(query.l2_squared(Unit("add-or-remove")))
+    error = price * boxes.squared_error(covariances_of(query))
+    bound = svd_bound(spectrum, values)
+    assert bound * 0.999 <= error <= above * bound
+    # The identity, which measures every value, is far above.
+    assert values < 10 or error < 0.65 * float(np.trace(boxes.gram(domain, 0)))
+
+
+def test_products_of_strategies_answer_boxes_of_two_attributes():
+    """All boxes over 8 × 12 values: within the product of what each attribute is above its own bound."""
+    domain = Domain.of({"age": 8, "hours": 12})
+    plan = ProductPlan.of(domain, Workload.ranges(domain, ["age", "hours"]), objective="mean")
+
+    (boxes,), (query,) = plan.sets, plan.queries
+    price = float(query.l2_squared(Unit("add-or-remove")))
+    # 8 · 9/2 and 12 · 13/2 intervals: each appears once for every interval of the other attribute.
+    error = price * boxes.squared_error(covariances_of(query))
+    bound = svd_bound(product_spectrum(range_spectrum(8), range_spectrum(12)), 96)
+    assert len(boxes.weights) == 36 * 78
+    assert bound * 0.999 <= error <= 1.08 * bound

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.domain import Attrs, Combination, Domain
+from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import masks
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, TooLargeError
@@ -25,6 +25,7 @@ from sidelight.measurement import Measurement
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.model import Array, ModelState
 from sidelight.models.particles import drawn_from, raked, room_for
+from sidelight.models.products import Products, impossible_to_json, with_impossible
 from sidelight.models.residuals import Estimate, Residuals, centred
 from sidelight.models.support import Support, compact
 from sidelight.queries.strategy import subsets
@@ -48,7 +49,7 @@ _LEAST = 1e-12
 class Reconstruction:
     """A model over residuals, scaled to their total."""
 
-    residuals: Residuals = field(repr=False)
+    known: Residuals | Products = field(repr=False)
     is_clipped: bool = True
     """Whether counts below 0 are taken for 0; otherwise they are the unbiased answers, negative ones too."""
     seen: int = 0
@@ -58,11 +59,11 @@ class Reconstruction:
 
     @property
     def domain(self) -> Domain:
-        return self.residuals.domain
+        return self.known.domain
 
     @property
     def total(self) -> float:
-        return self.residuals.total
+        return self.known.total
 
     def count(self, attrs: Attrs) -> Array:
         """The marginal on these attributes, axes in the order asked."""
@@ -71,11 +72,11 @@ class Reconstruction:
                 f"the marginal {' × '.join(attrs)} has {self.domain.size(attrs):.3g} cells, more than "
                 f"{_MOST_CELLS:,}. Ask for fewer attributes, or count synthetic records."
             )
-        is_known = self.residuals.holds(attrs)
+        is_known = self.known.holds(attrs)
         if is_known and not self.is_clipped:
-            return self.residuals.count(attrs)
+            return self.known.count(attrs)
         if attrs not in self.kept:
-            found = self._possible(attrs, self.residuals.count(attrs)) if is_known else self._fitted(attrs)
+            found = self._possible(attrs, self.known.count(attrs)) if is_known else self._fitted(attrs)
             if sum(map(np.size, self.kept.values())) > _KEPT_CELLS:
                 return found
             self.kept[attrs] = found / self.total
@@ -85,7 +86,9 @@ class Reconstruction:
         """The same with what some measurements more say; what they do not touch need not be counted again."""
         touched = {attr for made in measurements for attr in made.query.attrs}
         kept = {attrs: counts for attrs, counts in self.kept.items() if touched.isdisjoint(attrs)}
-        known = self.residuals.adding(measurements)
+        if isinstance(self.known, Products):
+            raise TypeError("products of matrices are measured once; nothing is added to them.")
+        known = self.known.adding(measurements)
         return Reconstruction(known, self.is_clipped, self.seen + len(measurements), kept)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
@@ -109,12 +112,12 @@ class Reconstruction:
 
     def _fitted(self, attrs: Attrs) -> Array:
         """The distribution of largest entropy with the marginals that are known."""
-        known = [below for below in subsets(tuple(attrs)) if below and self.residuals.holds(below)]
+        known = [below for below in subsets(tuple(attrs)) if below and self.known.holds(below)]
         largest = [a for a in known if not any(set(a) < set(b) for b in known)]
         targets = [
             (tuple(axis for axis, attr in enumerate(attrs) if attr not in below), below) for below in largest
         ]
-        wanted = {below: self._possible(below, self.residuals.count(below)) for below in largest}
+        wanted = {below: self._possible(below, self.known.count(below)) for below in largest}
         found = self._possible(attrs, np.ones(tuple(self.domain.sizes[attr] for attr in attrs)))
         for _ in range(_SWEEPS):
             moved = 0.0
@@ -142,23 +145,23 @@ class Reconstruction:
             drawn = Support(self.domain, compact(codes, self.domain), weights[weights > 0], self.total)
         else:
             drawn = drawn_from(self.tree, room=room, seed=_SEED)
-        positive = Reconstruction(self.residuals)
-        known = [attrs for attrs in self.residuals.maximal if attrs]
+        positive = Reconstruction(self.known)
+        known = [attrs for attrs in self.known.maximal if attrs]
         sweeps = max(2, min(_MOST_SWEEPS, _RAKED // max(1, len(known))))
         return raked(drawn, positive, known, sweeps=sweeps)
 
     @cached_property
     def tree(self) -> GraphicalModel:
         """A tree of known pairs, those first that tell most of each other; its marginals are theirs."""
-        positive = Reconstruction(self.residuals)
+        positive = Reconstruction(self.known)
         singles: dict[Attrs, Array] = {
             (attr,): np.maximum(positive.count((attr,)) / self.total, _LEAST)
             for attr in self.domain.attrs
-            if self.residuals.holds((attr,))
+            if self.known.holds((attr,))
         }
         told: list[tuple[float, Attrs, Array]] = []
         for pair in itertools.combinations([attr for (attr,) in singles], 2):
-            if self.residuals.holds(pair):
+            if self.known.holds(pair):
                 shares = np.maximum(positive.count(pair) / self.total, _LEAST)
                 excess = np.log(shares) - np.log(np.multiply.outer(singles[pair[:1]], singles[pair[1:]]))
                 told.append((float((shares * excess).sum()), pair, excess))
@@ -172,11 +175,13 @@ class Reconstruction:
 
     def state(self) -> ModelState:
         """All residuals with their variances."""
-        parts = self.residuals.parts
+        if isinstance(self.known, Products):
+            return self.known.state(is_clipped=self.is_clipped)
+        parts = self.known.parts
         meta = {
             "total": self.total,
             "is_clipped": self.is_clipped,
-            "impossible": [[list(one.attrs), list(map(list, one.values))] for one in self.domain.impossible],
+            "impossible": impossible_to_json(self.domain),
             "residuals": [[list(attrs), part.variance] for attrs, part in parts.items()],
         }
         values = np.concatenate([part.values.reshape(-1) for part in parts.values()])
@@ -185,10 +190,9 @@ class Reconstruction:
     @classmethod
     def from_state(cls, domain: Domain, state: ModelState) -> "Reconstruction":
         """The model that ``state`` wrote down."""
-        impossible = tuple(
-            Combination(tuple(attrs), tuple(map(tuple, codes))) for attrs, codes in state.meta["impossible"]
-        )
-        domain = Domain(domain.attrs, domain.shape, impossible)
+        domain = with_impossible(domain, state.meta["impossible"])
+        if "products" in state.meta:
+            return cls(Products.from_state(domain, state), is_clipped=bool(state.meta["is_clipped"]))
         values: NDArray[Any] = state.arrays["values"].astype(np.float64)
         parts: dict[Attrs, Estimate] = {}
         start = 0

@@ -22,6 +22,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
 from sidelight.queries.merged import Merged
+from sidelight.queries.product import Product
 from sidelight.queries.residual import Residual
 
 Array = NDArray[np.float64]
@@ -349,6 +350,9 @@ def query_from_json(plain: dict[str, Any]) -> Query:
         case "merged":
             groups = tuple(_whole_numbers(of_attr) for of_attr in plain["groups"])
             return Merged(_names(plain["attrs"]), groups)
+        case "product":
+            factors = tuple(tuple(map(_whole_numbers, lines)) for lines in plain["factors"])
+            return Product(_names(plain["attrs"]), factors)
         case "residual":
             return Residual(_names(plain["attrs"]), _whole_numbers(plain["shape"]))
         case other:

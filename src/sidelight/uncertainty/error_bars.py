@@ -173,9 +173,9 @@ class ModelErrors:
         domain = self._model.domain
         counts = np.asarray(self._model.count(attrs), dtype=np.float64)
         total = max(self._model.total, 1e-12)
-        if isinstance(self._model, Reconstruction) and self._model.residuals.holds(attrs):
-            known = self._model.residuals
-            variance = np.full(counts.shape, known.variance(attrs))
+        if isinstance(self._model, Reconstruction) and self._model.known.holds(attrs):
+            known = self._model.known
+            variance = np.broadcast_to(known.variance(attrs), counts.shape)
             return ErrorBars(
                 counts, variance, np.zeros(counts.shape), total, "private",
                 of_sum=partial(known.variance_of_sum, attrs),

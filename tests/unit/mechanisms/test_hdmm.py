@@ -20,7 +20,7 @@ from sidelight.privacy.event import Event, Gaussians
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Prefix
+from sidelight.queries.query import Linear, Prefix
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
 
@@ -180,7 +180,8 @@ def test_what_it_cannot_do_is_refused_before_anything_is_spent():
     refused(WorkloadError, "name an attribute", workload=[()])
     refused(SettingError, "objective must be one of", workload="2-way", objective="median")
     refused(SettingError, "reconstruction must be one of", workload="2-way", reconstruction="x")
-    refused(WorkloadError, "whole marginals", workload=Workload([Prefix("c", 1)]))
+    refused(WorkloadError, "answers marginals, ranges", workload=Workload([Linear.of(("a",), [0.5, 1.0])]))
+    refused(TooLargeError, "planned over at most 1,024", workload=[Prefix("a", 9)], sizes=wide)
 
 
 def test_what_was_measured_together_is_answered_from_the_journal(tmp_path):

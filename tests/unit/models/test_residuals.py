@@ -145,7 +145,7 @@ def test_the_non_negative_fit_is_that_of_a_general_solver(seed):
     )  # fmt: skip
     assert min(known.count(attrs).min() for attrs in largest) < -1
     for attrs in largest:
-        found = model.residuals.count(attrs)
+        found = model.known.count(attrs)
         assert found.min() > -1e-3
         assert np.allclose(found.reshape(-1), matrix(attrs) @ solved.x, atol=0.05)
 
@@ -153,7 +153,7 @@ def test_the_non_negative_fit_is_that_of_a_general_solver(seed):
 def test_marginals_of_a_non_negative_fit_agree_with_each_other():
     model = ResidualReconstruction().estimate(DOMAIN, measured(), total=80.0)
 
-    known = model.residuals
+    known = model.known
     assert np.allclose(known.count(("a", "b")).sum(axis=0), known.count(("b", "c")).sum(axis=1))
     for attrs in SETS:
         assert model.count(attrs).min() >= 0
@@ -206,7 +206,7 @@ def test_a_saved_model_comes_back(constraint):
 
     for attrs in (*SETS, ("a", "b", "c")):
         assert np.allclose(again.count(attrs), model.count(attrs))
-    assert again.residuals.variance(("a", "b")) == pytest.approx(model.residuals.variance(("a", "b")))
+    assert again.known.variance(("a", "b")) == pytest.approx(model.known.variance(("a", "b")))
 
 
 @pytest.mark.parametrize(
