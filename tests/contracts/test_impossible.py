@@ -34,7 +34,7 @@ from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
 from sidelight.trees.junction_tree import JunctionTree
-from sidelight.trees.triangulation import SizeOracle
+from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
 IMPOSSIBLE = (
     Combination.of({"a": [0], "b": [2]}),
@@ -136,7 +136,7 @@ def test_barak_keeps_to_it_in_both_fits(fit):
 def test_a_prior_fitted_without_the_declaration_does_not_undo_it():
     plain = Domain.of(DOMAIN.sizes)
     potentials = {("a", "b"): np.array([[0.0, 0.0, 5.0], [0.0, 0.0, 0.0]])}
-    prior = Prior(GraphicalModel(plain, 1.0, potentials), dict.fromkeys(plain.attrs, 100.0), 100.0, {})
+    prior = Prior(GraphicalModel(plain, 1.0, potentials), dict.fromkeys(plain.attrs, 100.0), 100.0)
 
     assert_possible(made(Aperture(max_rounds=3), public=prior))
 
@@ -144,12 +144,14 @@ def test_a_prior_fitted_without_the_declaration_does_not_undo_it():
 def test_public_records_beside_a_prior_fitted_without_the_declaration_do_not_undo_it():
     plain = Domain.of(DOMAIN.sizes)
     prior = Prior(
-        GraphicalModel.uniform(plain, total=1.0), dict.fromkeys(plain.attrs, 100.0), 100.0, {},
-        grain=Support.of_table(table(seed=2), total=1.0), grain_share=0.5,
+        GraphicalModel.uniform(plain, total=1.0), dict.fromkeys(plain.attrs, 100.0), 100.0,
+        sample=Support.of_table(table(seed=2), total=1.0), sample_share=0.5,
     )  # fmt: skip
 
     for share, kind in ((0.0, Blend), (0.5, Support)):
-        release = made(Aperture(max_rounds=3, particle_share=share), public=prior)
+        # No tree of 40 cells can hold the whole domain, of 48.
+        cramped = Aperture(max_rounds=3, particle_share=share, max_model_mb=40 * BYTES_PER_CELL / 2**20)
+        release = made(cramped, public=prior)
 
         assert isinstance(release.model, kind)
         assert_possible(release)
@@ -157,10 +159,10 @@ def test_public_records_beside_a_prior_fitted_without_the_declaration_do_not_und
 
 def test_public_records_that_are_all_impossible_are_as_good_as_none():
     plain = Domain.of(DOMAIN.sizes)
-    grain = Support(plain, np.array([[0, 2, 1, 1], [1, 1, 1, 0]]), np.array([0.5, 0.5]), 1.0)
+    rows = Support(plain, np.array([[0, 2, 1, 1], [1, 1, 1, 0]]), np.array([0.5, 0.5]), 1.0)
     prior = Prior(
-        GraphicalModel.uniform(plain, total=1.0), dict.fromkeys(plain.attrs, 100.0), 100.0, {},
-        grain=grain, grain_share=0.5,
+        GraphicalModel.uniform(plain, total=1.0), dict.fromkeys(plain.attrs, 100.0), 100.0,
+        sample=rows, sample_share=0.5,
     )  # fmt: skip
 
     assert_possible(made(Aperture(max_rounds=3), public=prior))

@@ -168,6 +168,7 @@ def _release(m: Maker) -> list[str]:
     argv += ["--set", m.draw.choice(SETTINGS)] if m.bad() else []
     if m.draw.random() < 0.15:
         argv += ["--checkpoint", _checkpoint(m)]
+    argv += ["--yes"] if m.draw.random() < 0.7 else []
     return argv + (["--dry-run"] if m.draw.random() < 0.1 else []) + (["-q"] if m.draw.random() < 0.3 else [])
 
 
@@ -186,7 +187,7 @@ def _plan(m: Maker) -> list[str]:
     argv += m.option("--epsilon", ["1", "0.1"], NUMBERS) + m.option("--delta", ["1e-6"], NUMBERS, 0.7)
     argv += m.option(
         "--mechanism",
-        ["mwem", "aim", "mst", "hdmm", "dualquery", "jam", "aperture", "barak"],
+        ["auto", "mwem", "aim", "mst", "hdmm", "dualquery", "jam", "aperture", "barak"],
         ["nope", "", "pmw-pub"],
         0.7,
     )

@@ -29,8 +29,10 @@ WorkloadName = Annotated[
     ),
 ]
 MechanismName = Annotated[
-    str | None,
-    typer.Option("--mechanism", help="Name of the mechanism. Default: aperture with --public, mwem without."),
+    str,
+    typer.Option(
+        "--mechanism", help="Name of the mechanism; auto chooses one by workload, δ and public data."
+    ),
 ]
 PublicData = Annotated[
     list[str] | None,
@@ -43,6 +45,10 @@ PublicData = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the mechanism, such as rounds=30. May be repeated."),
+]
+QualityShare = Annotated[
+    float,
+    typer.Option(help="Share of the budget that measures how far off the release is; 0 measures nothing."),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
 _CONTROL = re.compile("[\x7f-\x9f]")

@@ -8,6 +8,7 @@ from sidelight.cli._shared import (
     Json,
     MechanismName,
     PublicData,
+    QualityShare,
     SchemaFile,
     Settings,
     WorkloadName,
@@ -24,7 +25,7 @@ def plan(
     delta: Annotated[
         float | None, typer.Option(help="δ, such as 1e-9. Leave it out with --ledger, which has its own.")
     ] = None,
-    mechanism: MechanismName = None,
+    mechanism: MechanismName = "auto",
     workload: WorkloadName = "3-way",
     unit: Annotated[
         str | None,
@@ -36,6 +37,7 @@ def plan(
     ledger: Annotated[
         str | None, typer.Option(help="A ledger, to see whether its remaining budget suffices.")
     ] = None,
+    quality_share: QualityShare = 0.02,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -49,9 +51,10 @@ def plan(
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(
         schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
-        workload=workload, public=one_or_all(public), ledger=book, settings=parse_settings(settings),
+        workload=workload, public=one_or_all(public), ledger=book,
+        quality_share=quality_share, settings=parse_settings(settings),
     )  # fmt: skip
-    facts = planned.as_json()
+    facts = planned.as_json() | {"meaning": planned.meaning}
     if book is not None:
         facts["affordable"] = book.can_pay(planned.allotment)
     if as_json:
@@ -65,13 +68,20 @@ def describe(facts: dict[str, Any]) -> str:
     spent = "ρ = {rho_allotted:.5g}" if "rho_allotted" in facts else "ε = {epsilon_allotted:.5g}"
     lines = [
         f"mechanism  {facts['mechanism']}",
+        *([f"why        {facts['why']}"] if facts["why"] else []),
         f"domain     {facts['attributes']} attributes, {facts['domain_cells']:.3g} cells",
         f"workload   {facts['queries']} queries",
         f"protects   {facts['unit']['relation']}, {facts['unit']['records']} record(s) a person",
         f"cost       ε = {facts['epsilon']:g} at δ = {facts['delta']:g}, " + spent.format(**facts),
+        f"means      {facts['meaning']}",
         f"measures   up to {facts['measurements']} times, σ = {facts['noise_stddev']:.4g} on each number",
         f"memory     model {_size(facts['model_bytes'])}, exact counts {_size(facts['counting_bytes'])}",
     ]
+    if facts["quality_stddev"] is not None:
+        lines.append(
+            f"quality    {facts['quality_share']:.3g} of the budget measures the mean error of a table to "
+            f"± {facts['quality_stddev']:.3g} records"
+        )
     if "affordable" in facts:
         lines.append(f"ledger     {'can pay for it' if facts['affordable'] else 'CANNOT pay for it'}")
     lines += [f"note       {note}" for note in facts["notes"]]

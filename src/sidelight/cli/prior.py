@@ -40,8 +40,7 @@ def fit(
     save_prior(prior, known, out)
     marginals = [list(attrs) for attrs in prior.sets if len(attrs) > 1]
     if as_json:
-        alpha = dict(prior.alpha)
-        tell_json({"out": str(out), "records": prior.records, "alpha": alpha, "marginals": marginals})
+        tell_json({"out": str(out), "records": prior.records, "marginals": marginals})
     else:
         talk(f"wrote {out}: {len(marginals)} marginals of {prior.records:,.0f} public records.")
         talk(f"next: sidelight release PRIVATE.csv --schema {schema} --public {out} --mechanism aperture …")

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 _SWEEPS, _CLOSE = 30, 1e-3
 """Most sweeps; fewer once no marginal moves by more than this share of all records."""
+_LAST_SWEEPS, _LAST_CLOSE = 60, 1e-4
+"""The same for a model that is to be released."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,12 @@ class Pulled:
 
 
 def following(
-    start: GraphicalModel, prior: Potentials, answers: Mapping[Attrs, Pulled], *, total: float
+    start: GraphicalModel,
+    prior: Potentials,
+    answers: Mapping[Attrs, Pulled],
+    *,
+    total: float,
+    last: bool = False,
 ) -> GraphicalModel:
     """The fitted tree. ``start`` may follow some answers already; ``prior`` is q, as potentials."""
     domain = start.domain
@@ -56,9 +63,10 @@ def following(
         moved[attrs] = float(p.reshape(-1) @ np.abs(np.expm1(change)).reshape(-1))
         return change
 
-    for _ in range(_SWEEPS):
+    sweeps, close = (_LAST_SWEEPS, _LAST_CLOSE) if last else (_SWEEPS, _CLOSE)
+    for _ in range(sweeps):
         walk.sweep(step)
-        if max(moved.values()) < _CLOSE:
+        if max(moved.values(), default=0.0) < close:
             break
     for attrs, tilt in tilts.items():
         kept[attrs] = tilt - tilt.max() + prior.get(attrs, 0.0)

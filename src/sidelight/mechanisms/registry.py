@@ -8,6 +8,8 @@ from sidelight import _check
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
 
+AUTO = "auto"
+"""Asks for the mechanism that mechanisms/choice.py takes."""
 _WHERE = {
     "aperture": "sidelight.mechanisms.aperture.aperture:Aperture",
     "jam": "sidelight.mechanisms.jam:JAM",
@@ -37,7 +39,8 @@ def mechanism_of(asked: Mechanism | str, settings: dict[str, Any] | None = None)
         return asked
     if asked not in _WHERE:
         raise SettingError(
-            f"mechanism must be one of {', '.join(_WHERE)}; got {asked!r}.{_check.hint(asked, _WHERE)}"
+            f"mechanism must be one of {', '.join((AUTO, *_WHERE))}; got {asked!r}."
+            f"{_check.hint(asked, (AUTO, *_WHERE))}"
         )
     module, _, name = _WHERE[asked].partition(":")
     kind: type[Mechanism] = getattr(importlib.import_module(module), name)

@@ -49,12 +49,16 @@ class Opening:
     """Marginals of two attributes and more that the public model holds."""
     marginals: tuple[OpenedMarginal, ...]
     """One for each measured marginal."""
-    alpha: Mapping[str, float] = field(repr=False)
-    """How strongly the public model was smoothed: pseudo-records by attribute."""
     particle_share: float
     """Share of the budget that was kept for particles."""
+    cut: tuple[str, ...] = ()
+    """Attributes whose public relations were cut off, in order; public data as a whole are called *."""
+    is_bare: bool = False
+    """Whether the answers alone were found better than the answers with public data, at the end."""
+    alpha: Mapping[str, float] = field(default_factory=dict, repr=False)
+    """How strongly the public model was smoothed, by attribute: in releases of before."""
     records_share: float | None = None
-    """Share of the release that is public records beside the tree; None where there were none to take."""
+    """Share of the release that was mixed into the tree; None where there was nothing to take."""
     particle_rounds: int = 0
     """Marginals that were selected and measured for the particles."""
     particles: int = 0

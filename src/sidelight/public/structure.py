@@ -46,8 +46,7 @@ def structure(
     }
     unseen = [frequencies[other] for _, other in pairs]
     gains = dict.fromkeys(wanted, math.inf)
-    plain = dict.fromkeys(domain.attrs, 1.0)
-    targets = [smoothed(half, chosen, alpha=plain) for half, _ in pairs]
+    targets = [smoothed(half, chosen) for half, _ in pairs]
     models = [most_likely(domain, target, sweeps=_ROUGH) for target in targets]
     left = most_marginals
     while left > 0:
@@ -71,7 +70,7 @@ def structure(
         chosen, left = chosen + added, left - len(added)
         if added:
             for (half, _), target in zip(pairs, targets, strict=True):
-                target |= smoothed(half, added, alpha=plain)
+                target |= smoothed(half, added)
             models = [
                 most_likely(domain, target, start=model.potentials, sweeps=_ROUGH)
                 for target, model in zip(targets, models, strict=True)

@@ -1,10 +1,10 @@
 """A fitted prior on disk: plain files, a version, and no pickle.
 
-prior.json              format, records, α, attribute sets, shapes, and a checksum for each other file
+prior.json              format, records, attribute sets, shapes, and a checksum for each other file
 schema.toml             the schema that the prior was fitted under
 model.<name>.parquet    one column of numbers per potential of the public model q
 other<k>.<name>.parquet the same for the other trees
-grain.<name>.parquet    public records and their weights, if the prior keeps some
+sample.<name>.parquet   public records and their weights, if the prior keeps some
 """
 
 import math
@@ -30,10 +30,8 @@ from sidelight.releases.release import Release
 _PRIOR = PlainFolder(
     noun="prior",
     about="prior.json",
-    format=4,
-    fields=frozenset(
-        {"model", "records", "records_by_attribute", "alpha", "stray", "others", "grain", "grain_share"}
-    ),
+    format=5,
+    fields=frozenset({"model", "records", "records_by_attribute", "others", "sample", "sample_share"}),
     remedy="Fit the prior again.",
 )
 
@@ -73,7 +71,7 @@ def _marks(public: Any, key: str) -> Marks:
         return marks_of(public, None, key)
     models: list[Model] = []
     if isinstance(public, Prior):
-        models = [public.model, *public.others, *([] if public.grain is None else [public.grain])]
+        models = [public.model, *public.others, *([] if public.sample is None else [public.sample])]
     elif isinstance(public, Model):
         models = [public]
     arrays = [array for model in models for array in model.state().arrays.values()]
@@ -104,19 +102,17 @@ def load_prior(folder: Path, schema: Schema | None = None) -> Prior:
         )
     domain, columns = fitted.domain, Columns(folder, about["checksums"])
     with reading(folder / _PRIOR.about, _PRIOR.remedy):
-        grain = about["grain"]
+        sample = about["sample"]
         return Prior(
             GraphicalModel.from_state(domain, columns.model(about["model"])),
             _by_attribute(about["records_by_attribute"], domain),
             _at_least_0(about["records"]),
-            _by_attribute(about["alpha"], domain),
-            _at_least_0(about["stray"]),
             tuple(
                 GraphicalModel.from_state(domain, columns.model(other, stem=f"other{place}"))
                 for place, other in enumerate(about["others"])
             ),
-            None if grain is None else Support.from_state(domain, columns.model(grain, stem="grain")),
-            min(_at_least_0(about["grain_share"]), 1.0),
+            None if sample is None else Support.from_state(domain, columns.model(sample, stem="sample")),
+            min(_at_least_0(about["sample_share"]), 1.0),
         )
 
 
@@ -144,13 +140,11 @@ def _write(prior: Prior, schema: Schema, folder: Path) -> dict[str, Any]:
     return {
         "records": prior.records,
         "records_by_attribute": dict(prior.records_by_attribute),
-        "alpha": dict(prior.alpha),
-        "stray": prior.stray,
         "others": [
             write_model(other.state(), folder, stem=f"other{place}")
             for place, other in enumerate(prior.others)
         ],
-        "grain_share": prior.grain_share,
-        "grain": None if prior.grain is None else write_model(prior.grain.state(), folder, stem="grain"),
+        "sample_share": prior.sample_share,
+        "sample": None if prior.sample is None else write_model(prior.sample.state(), folder, stem="sample"),
         "model": write_model(prior.model.state(), folder),
     }

@@ -1,6 +1,7 @@
 """``sl.release``: from a private table to a release in one call."""
 
 import platform
+import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -14,9 +15,12 @@ from sidelight.data.fingerprint import marks_of
 from sidelight.data.leak_guard import refuse_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
+from sidelight.errors import LedgerError, PrivacyWarning
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
+from sidelight.privacy.event import Event
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.marks import Marks
 from sidelight.privacy.noise import NoiseSource, SystemNoise
@@ -24,10 +28,12 @@ from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
-from sidelight.releases.card import AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
+from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
 from sidelight.releases.prior_folder import marks_of_public
+from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
+from sidelight.releases.unmeasured import Unmeasured
 from sidelight.uncertainty.disagreement import Disagreement, disagreements
 
 _LISTED = 2000
@@ -42,12 +48,13 @@ def release(
     delta: float | None = None,
     public: Any = None,
     unit: Unit | str | None = None,
-    mechanism: Mechanism | str | None = None,
+    mechanism: Mechanism | str = AUTO,
     workload: Any = "3-way",
     ledger: Ledger | str | Path | None = None,
     checkpoint: str | Path | None = None,
     noise: NoiseSource | None = None,
     progress: bool | Progress = True,
+    quality_share: float = SHARE,
     **settings: Any,
 ) -> Release:
     """Spend privacy budget once, and get a release that anyone may see.
@@ -62,13 +69,15 @@ def release(
             also an earlier release, the folder of a prior, or a list of them.
         unit: what one person can change, ``replace`` or ``add-or-remove``; by default that of
             schema and ledger.
-        mechanism: a name, or a mechanism with its settings; by default ``aperture`` with public data, and
-            ``mwem`` without.
+        mechanism: a name, or a mechanism with its settings. ``auto`` chooses one from public facts alone:
+            the workload, δ and the public data; ``release.card.why`` says why.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
         ledger: the file or database that records this table's spending for ever; see ``sl.SqlLedger``.
         checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
         noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
         progress: whether to show progress bars on standard error, if that is a terminal.
+        quality_share: the share of the budget that measures how far off the release is: ``release.quality``.
+            0 measures nothing.
         settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
@@ -77,10 +86,11 @@ def release(
     with bars.phase("plan"):
         plan = Plan.of(
             schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
-            workload=workload, public=public, ledger=book, settings=settings,
+            workload=workload, public=public, ledger=book,
+            quality_share=quality_share, settings=settings,
         )  # fmt: skip
     if book is None:
-        book = MemoryLedger(Promise(plan.budget, plan.unit, "this release"))
+        book = MemoryLedger(Promise(plan.budget, plan.unit, NO_LEDGER))
     return run(plan, private, ledger=book, checkpoint=checkpoint, noise=noise, progress=bars)
 
 
@@ -92,8 +102,13 @@ def run(
     checkpoint: str | Path | None = None,
     noise: NoiseSource | None = None,
     progress: Progress,
+    is_confirmed: bool = True,
 ) -> Release:
-    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run."""
+    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run.
+
+    If the ledger has seen its table under other schemas only, the run warns, or is refused unless
+    ``is_confirmed``.
+    """
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
     identity = _identity(plan)
@@ -103,12 +118,12 @@ def run(
         ledger.require(plan.allotment)
     with progress.phase("read"):
         table = Table.read(private, plan.schema, may_be_empty=not plan.unit.total_is_public)
-    if plan.unit.total_is_public:
-        # PRIVACY: n is public under replacement.
-        plan.check_total(table.records)
-        plan.warn_about(table.records)
+    _check_size(plan, table)
     if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
-        ledger.for_table(marks_of(table, private, ledger.key))
+        marks = marks_of(table, private, ledger.key)
+        if ledger.has_other_schema(marks):
+            _say_other_schema(ledger, is_confirmed=is_confirmed)
+        ledger.for_table(marks)
     label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
 
     def tables(key: str) -> dict[str, Marks]:
@@ -121,21 +136,19 @@ def run(
             ledger.begin(plan.allotment, label=label, run=number)
         with progress.phase(plan.mechanism.name):
             curator = Curator(
-                table, allotment=plan.allotment, unit=plan.unit, ledger=ledger, run=number,
-                noise=source, journal=journal, progress=progress,
+                table, allotment=plan.allotment, set_aside=plan.set_aside, unit=plan.unit,
+                ledger=ledger, run=number, noise=source, journal=journal, progress=progress,
             )  # fmt: skip
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
+        quality = None
+        if plan.mean_errors is not None:
+            with progress.phase("quality"):
+                measured = curator.mean_errors(plan.mean_errors, outcome.model)
+                quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
         ledger.close(number)
     except BaseException as error:
-        # A run without a checkpoint cannot be resumed, and a run that paid for nothing need not be: what it
-        # did not spend goes back.
-        begun = ledger.knows(number)
-        paid = begun and any(ledger.events(number))
-        if journal is None or not (paid or journal.outputs):
-            if begun:
-                ledger.close(number)
-            if journal is not None:
-                journal.discard()
+        if not _can_resume(ledger, number, journal):
+            _abandon(ledger, number, journal)
         elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError)):
             error.add_note(
                 f"What was paid for is kept in {folder}. Repeat the same command or call: "
@@ -145,13 +158,53 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    card = _card(plan, outcome, ledger, number, source)
+    card = _card(plan, outcome, curator.events, quality, ledger, number, source)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
 
 
+def _check_size(plan: Plan, table: Table) -> None:
+    """Refuse a table that is too small for the plan; warn where δ is no small probability."""
+    if plan.unit.total_is_public:
+        # PRIVACY: n is public under replacement.
+        plan.check_total(table.records)
+        plan.warn_about(table.records)
+    else:
+        plan.warn_about(None)
+
+
+def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
+    """Whether a run that failed has paid for something, and its checkpoint keeps it."""
+    if journal is None:
+        return False
+    return bool(journal.outputs) or (ledger.knows(run_id) and any(ledger.events(run_id)))
+
+
+def _abandon(ledger: Ledger, run_id: str, journal: Journal | None) -> None:
+    """End a run that nobody can resume: what it did not spend goes back."""
+    if ledger.knows(run_id):
+        ledger.close(run_id)
+    if journal is not None:
+        journal.discard()
+
+
+def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
+    """Warn, or refuse: spending adds up over schemas, but another schema may be a slip."""
+    said = (
+        f"{ledger.promise.shown!r} has paid for releases under another schema. What this one spends is added "
+        "to theirs."
+    )
+    if not is_confirmed:
+        raise LedgerError(
+            f"{said} If this is the table and the schema that you mean, repeat the command with --yes. "
+            "Nothing was charged."
+        )
+    warnings.warn(said, PrivacyWarning, stacklevel=4)
+
+
 def _identity(plan: Plan) -> dict[str, Any]:
-    """What identifies a run: a checkpoint resumes only if all of it is the same."""
-    return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
+    """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count."""
+    planned = {name: value for name, value in plan.as_json().items() if name not in ("why", "notes")}
+    return {**planned, "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
 def _journal(
@@ -169,10 +222,17 @@ def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
-def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: NoiseSource) -> Card:
+def _card(
+    plan: Plan,
+    outcome: Outcome,
+    events: tuple[Event, ...],
+    quality: Quality | None,
+    ledger: Ledger,
+    run_id: str,
+    noise: NoiseSource,
+) -> Card:
     """The release's card: how the release was made, and nothing private."""
     charged = ledger.run(run_id)
-    events = outcome.events
     paid_again = None
     if charged.repeats:
         # A crash lost what was drawn, or the checkpoint was a copy: the ledger was charged for all draws.
@@ -180,6 +240,7 @@ def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: Nois
         paid_again = PaidAgain(events=charged.repeats, cost=charged.spent.value - path)
     return Card(
         mechanism=plan.mechanism.name,
+        why=plan.why,
         settings=plan.mechanism.settings(),
         papers=plan.mechanism.papers,
         unit=plan.unit,
@@ -197,6 +258,10 @@ def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: Nois
         public=_public(plan, outcome),
         schema=plan.schema.fingerprint,
         total=outcome.model.total,
+        quality=quality,
+        unmeasured=Unmeasured.after(
+            outcome.measurements, plan.workload.attribute_sets, plan.domain, public_attrs=outcome.public_attrs
+        ),
         model_error=outcome.model_error,
         notes=outcome.notes,
         rounds=outcome.rounds,

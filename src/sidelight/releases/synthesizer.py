@@ -13,10 +13,12 @@ from typing import Any, Self
 from sidelight.data.schema import Schema
 from sidelight.errors import NotFittedError, PrivacyWarning, SettingError
 from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
+from sidelight.releases.quality import SHARE
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
 
@@ -36,13 +38,14 @@ class Synthesizer:
         delta: δ; by default the ledger's, or 1e-9 without a ledger.
         schema: columns, bins and labels, declared beforehand; or the path of a schema file. It is
             required, because a schema learned from the private table would leak.
-        mechanism: a name, or a mechanism with its settings.
+        mechanism: a name, or a mechanism with its settings; ``auto`` chooses one from public facts alone.
         workload: the queries to answer well; by default ``3-way``.
         unit: what one person can change; by default that of schema and ledger.
         ledger: the file or database that records this table's spending for ever.
         checkpoint: a folder for the journal of paid answers; after an interruption the same fit resumes.
         noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
         progress: whether to show progress bars on standard error, if that is a terminal.
+        quality_share: the share of the budget that measures how far off ``release_`` is.
 
     >>> import numpy as np, sidelight as sl
     >>> schema = sl.Schema.from_domain({"age": 4, "sex": 2})
@@ -63,13 +66,14 @@ class Synthesizer:
         epsilon: float = 1.0,
         delta: float | None = None,
         schema: Schema | str | Path | None = None,
-        mechanism: Mechanism | str | None = None,
+        mechanism: Mechanism | str = AUTO,
         workload: Any = None,
         unit: Unit | str | None = None,
         ledger: Ledger | str | Path | None = None,
         checkpoint: str | Path | None = None,
         noise: NoiseSource | None = None,
         progress: bool | Progress = True,
+        quality_share: float = SHARE,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -81,6 +85,7 @@ class Synthesizer:
         self.checkpoint = checkpoint
         self.noise = noise
         self.progress = progress
+        self.quality_share = quality_share
 
     def fit(self, private: Any, y: None = None, *, public: Any = None) -> Self:
         """Spend ε on the private table, and keep the result as ``release_``.
@@ -122,6 +127,7 @@ class Synthesizer:
             checkpoint=self.checkpoint,
             noise=self.noise,
             progress=self.progress,
+            quality_share=self.quality_share,
         )
         return self
 

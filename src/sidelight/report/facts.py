@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from sidelight.data.domain import Attrs
+from sidelight.mean_errors import MEAN_ERRORS
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.privacy.event import (
     Event,
@@ -28,7 +29,8 @@ from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
 from sidelight.report.words import joined, shortened
 
-Step = Literal["total", "select", "measure"]
+Step = Literal["total", "select", "measure", "quality"]
+STEPS: tuple[Step, ...] = ("total", "select", "measure", "quality")
 
 _LISTED, _TRIED, _TRIED_CELLS = 150, 30, 50_000
 """Most measured marginals listed with their expected error; most others; most cells of such another."""
@@ -100,8 +102,6 @@ class ExpectedErrors:
 class Facts:
     """Everything the page says about budget and noise."""
 
-    belief: float
-    """e^ε / (1 + e^ε), the largest posterior of somebody whose prior about one person was one half."""
     currency: str
     """The unit of all costs: ρ or ε."""
     spendings: tuple[Spending, ...]
@@ -109,7 +109,7 @@ class Facts:
     unspent: float
     """The unspent share of the budget that was set aside for the release."""
     measured: tuple[Measured, ...]
-    reach: float
+    half_width: float
     """Half the width of a 95% interval, in σ."""
 
     def share_of(self, step: Step) -> float:
@@ -138,13 +138,12 @@ def collect(release: Release) -> Facts:
         for number, event in enumerate(card.events, start=1)
     )
     return Facts(
-        belief=1 / (1 + math.exp(-min(card.epsilon, 700.0))),
         currency="ε" if card.accounting == "pure" else "ρ",
         spendings=spendings,
         spent=spent,
         unspent=float(1 - spent / whole),
         measured=_measured(release),
-        reach=reach_of(card.events),
+        half_width=half_width_of(card.events),
     )
 
 
@@ -152,10 +151,12 @@ def step_of(event: Event) -> Step:
     """Which step of the loop an event paid for."""
     if isinstance(event, Selection):
         return "select"
+    if event.what.startswith(MEAN_ERRORS):
+        return "quality"
     return "total" if event.what == Marginal(()).describe() else "measure"
 
 
-def reach_of(events: Sequence[Event]) -> float:
+def half_width_of(events: Sequence[Event]) -> float:
     """Half the width of a 95% interval in σ: 1.96 for Gaussian noise, ln 20 / √2 if any noise is Laplace."""
     leaves = [leaf for event in events for leaf in (event.parts if isinstance(event, Parallel) else (event,))]
     return math.log(20) / math.sqrt(2) if any(isinstance(leaf, Laplace) for leaf in leaves) else 1.96

@@ -1,7 +1,7 @@
 """What was measured of the private groups for a quantile: released, so free to use from then on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from sidelight.privacy.event import Event
 from sidelight.statistics.curator import GroupCurator, rank_scale
 from sidelight.statistics.density import Slope, bandwidth, either_side, measured_slope
 from sidelight.statistics.error_law import ErrorLaw
-from sidelight.statistics.grid import Array
+from sidelight.statistics.grid import Array, Grid
 from sidelight.statistics.mixing import Part
 from sidelight.statistics.settings import QuantileSettings
 from sidelight.statistics.sides import Estimates
@@ -121,11 +121,13 @@ def measure_quantiles(
         # Two quantiles beside the wanted one, each at half of the density's share.
         parts = [costs[place] * Fraction(asked.density_share / 2) for place in places]
         noise = np.array([rank_scale(part, quantile, unit) for part in parts]) / sizes[places]
-        rank_error = math.sqrt(2 * float(((weights[places] * noise) ** 2).sum()))
-        people = float(sizes[places].sum())
-        h = bandwidth(q, people, rank_error)
-        low, high = (float(weights[places] @ draw(beside, parts)) for beside in either_side(quantile, h))
-        slope = measured_slope(low, high, h, math.hypot(rank_error, math.sqrt(h / people)), curator.grid)
+        slope = _slope_between(
+            quantile,
+            lambda at: float(weights[places] @ draw(at, parts)),
+            rank_error=math.sqrt(2 * float(((weights[places] * noise) ** 2).sum())),
+            people=float(sizes[places].sum()),
+            grid=curator.grid,
+        )
 
     estimates = np.full(len(costs), np.nan)
     estimates[places] = draw(quantile, [left[place] for place in places])
@@ -140,3 +142,12 @@ def measure_quantiles(
         is_weak=is_weak,
         events=events,
     )
+
+
+def _slope_between(
+    quantile: Fraction, drawn_at: Callable[[Fraction], float], *, rank_error: float, people: float, grid: Grid
+) -> Slope:
+    """1/f, from noisy quantiles on either side of the wanted one."""
+    h = bandwidth(float(quantile), people, rank_error)
+    low, high = (drawn_at(beside) for beside in either_side(quantile, h))
+    return measured_slope(low, high, h, math.hypot(rank_error, math.sqrt(h / people)), grid)

@@ -26,7 +26,7 @@ from sidelight.errors import SettingError
 from sidelight.privacy.event import Event
 from sidelight.statistics.columns import Cells, check_missing, numbers, read_columns
 from sidelight.statistics.curator import CellCurator, GroupMeasurement
-from sidelight.statistics.grid import Array, Grid
+from sidelight.statistics.grid import Array, Grid, Whole
 from sidelight.statistics.group import check_bounds
 from sidelight.statistics.pooling import pool
 from sidelight.statistics.settings import CellSettings, check_keywords, of_keywords
@@ -121,10 +121,8 @@ def grouped_mean(
     codes = declared.codes(columns[by])
     public_cells: list[Array] = []
     if shown is not None:
-        shown_values = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
-        clamped = np.clip(shown_values, grid.low, grid.high)
-        shown_codes = declared.codes(shown[by])
-        public_cells = [clamped[shown_codes == code] for code in range(len(declared))]
+        said = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
+        public_cells = _by_cell(np.clip(said, grid.low, grid.high), declared.codes(shown[by]), len(declared))
 
     # MEASURE sizes, squares and sums, each as one vector.
     allotment = terms.cost(epsilon)
@@ -143,14 +141,14 @@ def grouped_mean(
     # ESTIMATE each cell by itself, then all of them together.
     known = _variance(asked, public_cells, squares, sizes, sums, grid)
     estimates, errors, own = _estimate(sizes, sums, public_cells, known.value, grid)
-    z = NormalDist().inv_cdf(0.5 + asked.confidence / 2)
+    half = NormalDist().inv_cdf(0.5 + asked.confidence / 2) * errors
+    lows, highs = np.maximum(estimates - half, grid.low), np.minimum(estimates + half, grid.high)
     found = tuple(
-        CellMean(
-            label, float(x), float(e), (max(float(x - z * e), grid.low), min(float(x + z * e), grid.high)),
-            float(b), max(0.0, float(n)),
+        CellMean(label, float(x), float(e), (float(low), float(high)), float(b), max(0.0, float(n)))
+        for label, x, e, low, high, b, n in zip(
+            declared.labels, estimates, errors, lows, highs, own, sizes.answer, strict=True
         )
-        for label, x, e, b, n in zip(declared.labels, estimates, errors, own, sizes.answer, strict=True)
-    )  # fmt: skip
+    )
     card = terms.card(f"mean by {by}", grid, curator) | {
         "epsilon": epsilon,
         "promise": f"ε = {epsilon:g} under {curator.unit.describe()}; the cell is as private as the value",
@@ -159,6 +157,11 @@ def grouped_mean(
         "cells": len(declared),
     }
     return GroupedAnswer(found, curator.events, card)
+
+
+def _by_cell(values: Array, codes: Whole, cells: int) -> list[Array]:
+    """The values of each cell."""
+    return [values[codes == code] for code in range(cells)]
 
 
 def _declared(cells: Sequence[Any] | None, shown: dict[str, Each] | None, by: str) -> Cells:
