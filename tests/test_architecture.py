@@ -37,8 +37,10 @@ DRAWS = {
     "sidelight.privacy.noise.discrete_gaussian": {"measurement.py"},
     "sidelight.privacy.noise.discrete_laplace": {"measurement.py"},
     "sidelight.measurement.gaussian": DOORS,
+    "sidelight.measurement.gaussians": DOORS,
     "sidelight.measurement.laplace": DOORS,
     "sidelight.select.exponential.exponential": DOORS,
+    "sidelight.select.exponential.exponentials": DOORS | {"select/exponential.py"},
     "sidelight.select.permute_and_flip.permute_and_flip": DOORS,
     "sidelight.statistics.quantile.exponential_quantile": DOORS,
 }

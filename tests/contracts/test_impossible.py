@@ -16,7 +16,10 @@ from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.candidates import tractable
+from sidelight.mechanisms.dualquery import DualQuery
+from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.jam import JAM
+from sidelight.mechanisms.mst import MST
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
@@ -50,6 +53,11 @@ MECHANISMS: list[Mechanism] = [
     PMWPub(rounds=4),
     PMWPub(rounds=4, support="random", support_records=40),
     AIM(rounds_per_attribute=4),
+    HDMM(),
+    DualQuery(max_rounds=20, queries_per_round=20),
+    AIM(rounds_per_attribute=4, estimator="residual"),
+    MST(),
+    MST(rare_below=9.0),
     Aperture(max_rounds=4),
     JAM(rounds=5),
 ]

@@ -14,7 +14,17 @@ import numpy as np
 from sidelight.data.domain import Attrs
 from sidelight.mean_errors import MEAN_ERRORS
 from sidelight.measurement import Measurement, noise_stddev
-from sidelight.privacy.event import Event, Exponential, Gaussian, Laplace, Parallel, PermuteAndFlip
+from sidelight.privacy.event import (
+    Event,
+    Exponential,
+    Exponentials,
+    Gaussian,
+    Gaussians,
+    Laplace,
+    Parallel,
+    PermuteAndFlip,
+    Selection,
+)
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
 from sidelight.report.words import joined, shortened
@@ -141,7 +151,7 @@ def collect(release: Release) -> Facts:
 
 def step_of(event: Event) -> Step:
     """Which step of the loop an event paid for."""
-    if isinstance(event, Exponential | PermuteAndFlip):
+    if isinstance(event, Selection):
         return "select"
     if event.what.startswith(MEAN_ERRORS):
         return "quality"
@@ -207,10 +217,14 @@ def _noise(event: Event) -> str:
     match event:
         case Gaussian():
             return f"Gaussian, σ = {event.stddev:.4g}"
+        case Gaussians():
+            return f"Gaussian, σ up to {math.sqrt(event.largest):.4g}, on {event.numbers:,} numbers"
         case Laplace():
             return f"Laplace, b = {float(event.scale):.4g}"
         case Exponential():
             return f"exponential mechanism, {event.candidates:,} candidates"
+        case Exponentials():
+            return f"exponential mechanism, {event.draws} draws from {event.candidates:,} queries"
         case PermuteAndFlip():
             return f"permute-and-flip, {event.candidates:,} candidates"
         case Parallel():
