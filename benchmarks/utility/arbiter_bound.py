@@ -2,9 +2,9 @@
 
     python benchmarks/utility/arbiter_bound.py
 
-With probability 0.95 what the arbiter chooses errs by at most so much more, on average over the marginals that
-it judges by, than all public relations (the first number) and than any other candidate (the second). Nothing
-is run.
+With probability 0.95 what the arbiter chooses errs by at most so much more, on average over the marginals
+that it judges by, than all public relations (the first number) and than any other candidate (the second).
+Nothing is run.
 """
 
 import math
