@@ -29,8 +29,10 @@ WorkloadName = Annotated[
     ),
 ]
 MechanismName = Annotated[
-    str | None,
-    typer.Option("--mechanism", help="Name of the mechanism. Default: aperture with --public, mwem without."),
+    str,
+    typer.Option(
+        "--mechanism", help="Name of the mechanism; auto chooses one by workload, δ and public data."
+    ),
 ]
 PublicData = Annotated[
     list[str] | None,

@@ -25,7 +25,7 @@ def plan(
     delta: Annotated[
         float | None, typer.Option(help="δ, such as 1e-9. Leave it out with --ledger, which has its own.")
     ] = None,
-    mechanism: MechanismName = None,
+    mechanism: MechanismName = "auto",
     workload: WorkloadName = "3-way",
     unit: Annotated[
         str | None,
@@ -68,6 +68,7 @@ def describe(facts: dict[str, Any]) -> str:
     spent = "ρ = {rho_allotted:.5g}" if "rho_allotted" in facts else "ε = {epsilon_allotted:.5g}"
     lines = [
         f"mechanism  {facts['mechanism']}",
+        *([f"why        {facts['why']}"] if facts["why"] else []),
         f"domain     {facts['attributes']} attributes, {facts['domain_cells']:.3g} cells",
         f"workload   {facts['queries']} queries",
         f"protects   {facts['unit']['relation']}, {facts['unit']['records']} record(s) a person",

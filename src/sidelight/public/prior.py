@@ -74,7 +74,7 @@ class Prior:
         return all(self.records_by_attribute[attr] > 0 for attr in attrs)
 
     def under(self, domain: Domain) -> "Prior":
-        """The same for a schema that may declare more impossible: without what cannot be."""
+        """The same for a schema that may declare more impossible: trees and records without such cells."""
         model, *others = (GraphicalModel(domain, 1.0, tree.potentials) for tree in (self.model, *self.others))
         sample, share = self.sample, self.sample_share
         if sample is not None:

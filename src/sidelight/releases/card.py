@@ -101,6 +101,8 @@ class Card:
     """Of the card's form as JSON."""
     mechanism: str
     """The name of the mechanism."""
+    why: str | None = None
+    """Why this mechanism, where it was chosen automatically; None where a person named it."""
     settings: Mapping[str, Any]
     """Every setting of the mechanism, as plain values."""
     papers: tuple[Paper, ...]

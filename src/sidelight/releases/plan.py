@@ -12,14 +12,15 @@ from sidelight.data.schema import Schema
 from sidelight.errors import DataError, PrivacyWarning, SettingError, WorkloadError
 from sidelight.mean_errors import MeanErrors
 from sidelight.mechanisms.base import Mechanism, Outlook
-from sidelight.mechanisms.registry import mechanism_of
+from sidelight.mechanisms.choice import Choice, choose
+from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.promise import MOST_DELTA, agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
-from sidelight.releases.prior_folder import read_public
+from sidelight.releases.public_data import read_public
 from sidelight.releases.quality import SHARE, set_aside
 
 
@@ -35,7 +36,9 @@ class Plan:
     public: Any = None
     """A public table; for APERTURE also a prior, an earlier release, or several of them."""
     quality_share: float = SHARE
-    """Share of the budget that measures how far off the release is, once its model stands; 0: none."""
+    """Share of the budget that measures how far off the release is, once its model is final; 0: none."""
+    why: str | None = None
+    """Why this mechanism, in a sentence; None where a person named it."""
 
     @classmethod
     def of(
@@ -45,7 +48,7 @@ class Plan:
         epsilon: float,
         delta: float | None,
         unit: Unit | str | None = None,
-        mechanism: Mechanism | str | None = None,
+        mechanism: Mechanism | str = AUTO,
         workload: Workload | str | Path | Any = "3-way",
         public: Any = None,
         ledger: Ledger | None = None,
@@ -54,17 +57,22 @@ class Plan:
     ) -> "Plan":
         """Make a plan: check every part and read the public data. Nothing private is read."""
         known = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
-        recipe = mechanism_of(_default(public) if mechanism is None else mechanism, settings)
+        named = None if mechanism == AUTO else Choice(mechanism_of(mechanism, settings))
         who = agreed_unit(
             asked=unit, declared=known.declared_unit, promise=None if ledger is None else ledger.promise
         )
+        asked = Workload.of(workload, known.domain)
+        budget = Budget(epsilon=epsilon, delta=_delta(delta, ledger, named, epsilon))
+        helping = None if public is None else read_public(public, known)
+        choice = named or choose(known.domain, asked, budget=budget, public=helping, settings=settings or {})
         plan = cls(
             schema=known,
-            workload=Workload.of(workload, known.domain),
-            mechanism=recipe,
-            budget=Budget(epsilon=epsilon, delta=_delta(delta, ledger, recipe, epsilon)),
+            workload=asked,
+            mechanism=choice.mechanism,
+            why=choice.why,
+            budget=budget,
             unit=who,
-            public=None if public is None else read_public(public, known),
+            public=helping,
             quality_share=quality_share,
         )
         plan.mechanism.check(plan.domain, plan.workload, plan.public)
@@ -74,7 +82,7 @@ class Plan:
         ):
             event.require_drawable()
         plan._refuse_unmeasurable()
-        _ = plan.outlook
+        _ = plan.outlook  # refuses a run that memory cannot hold
         return plan
 
     def _refuse_unmeasurable(self) -> None:
@@ -110,7 +118,7 @@ class Plan:
 
     @cached_property
     def mean_errors(self) -> MeanErrors | None:
-        """Which mean errors are measured once the model stands; None where that is switched off."""
+        """Which mean errors are measured once the model is final; None where that is switched off."""
         if not set_aside(self.allotment, self.quality_share)[0]:
             return None
         return MeanErrors.of(self.workload.attribute_sets, self.domain, type(self.allotment))
@@ -138,6 +146,7 @@ class Plan:
         allotment = self.allotment
         return {
             "mechanism": self.mechanism.name,
+            "why": self.why,
             "settings": self.mechanism.settings(),
             "unit": {"relation": self.unit.relation, "records": self.unit.records},
             "epsilon": self.budget.epsilon,
@@ -211,7 +220,7 @@ class Plan:
             )
 
 
-def _delta(delta: float | None, ledger: Ledger | None, mechanism: Mechanism, epsilon: float) -> float:
+def _delta(delta: float | None, ledger: Ledger | None, named: Choice | None, epsilon: float) -> float:
     if ledger is not None:
         promised = ledger.promise.budget.delta
         if delta is not None and delta != promised:
@@ -221,15 +230,11 @@ def _delta(delta: float | None, ledger: Ledger | None, mechanism: Mechanism, eps
             )
         return promised
     if delta is None:
-        pure = mechanism.allotment(Budget(epsilon=epsilon, delta=1e-9))
-        if isinstance(pure, Epsilon):
+        if named is not None and isinstance(
+            named.mechanism.allotment(Budget(epsilon=epsilon, delta=1e-9)), Epsilon
+        ):
             return 0.0
         raise SettingError(
             "delta must be given (such as 1e-9, and well below 1/n), or a ledger that promises one."
         )
     return delta
-
-
-def _default(public: Any) -> str:
-    """The mechanism for people who name none."""
-    return "mwem" if public is None else "aperture"

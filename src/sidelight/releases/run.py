@@ -17,6 +17,7 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import LedgerError, PrivacyWarning
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Event
@@ -29,7 +30,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
 from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
-from sidelight.releases.prior_folder import marks_of_public
+from sidelight.releases.public_data import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
 from sidelight.releases.unmeasured import Unmeasured
@@ -47,7 +48,7 @@ def release(
     delta: float | None = None,
     public: Any = None,
     unit: Unit | str | None = None,
-    mechanism: Mechanism | str | None = None,
+    mechanism: Mechanism | str = AUTO,
     workload: Any = "3-way",
     ledger: Ledger | str | Path | None = None,
     checkpoint: str | Path | None = None,
@@ -68,8 +69,8 @@ def release(
             also an earlier release, the folder of a prior, or a list of them.
         unit: what one person can change, ``replace`` or ``add-or-remove``; by default that of
             schema and ledger.
-        mechanism: a name, or a mechanism with its settings; by default ``aperture`` with public data, and
-            ``mwem`` without.
+        mechanism: a name, or a mechanism with its settings. ``auto`` chooses one from public facts alone:
+            the workload, δ and the public data; ``release.card.why`` says why.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
         ledger: the file or database that records this table's spending for ever; see ``sl.SqlLedger``.
         checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
@@ -105,7 +106,8 @@ def run(
 ) -> Release:
     """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run.
 
-    A ledger that has seen its table under other schemas only says so; unless ``is_confirmed``, it refuses.
+    If the ledger has seen its table under other schemas only, the run warns, or is refused unless
+    ``is_confirmed``.
     """
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
@@ -116,12 +118,7 @@ def run(
         ledger.require(plan.allotment)
     with progress.phase("read"):
         table = Table.read(private, plan.schema, may_be_empty=not plan.unit.total_is_public)
-    if plan.unit.total_is_public:
-        # PRIVACY: n is public under replacement.
-        plan.check_total(table.records)
-        plan.warn_about(table.records)
-    else:
-        plan.warn_about(None)
+    _check_size(plan, table)
     if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
         marks = marks_of(table, private, ledger.key)
         if ledger.has_other_schema(marks):
@@ -150,15 +147,8 @@ def run(
                 quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
         ledger.close(number)
     except BaseException as error:
-        # A run without a checkpoint cannot be resumed, and a run that paid for nothing need not be: what it
-        # did not spend goes back.
-        begun = ledger.knows(number)
-        paid = begun and any(ledger.events(number))
-        if journal is None or not (paid or journal.outputs):
-            if begun:
-                ledger.close(number)
-            if journal is not None:
-                journal.discard()
+        if not _can_resume(ledger, number, journal):
+            _abandon(ledger, number, journal)
         elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError)):
             error.add_note(
                 f"What was paid for is kept in {folder}. Repeat the same command or call: "
@@ -170,6 +160,31 @@ def run(
             journal.close()
     card = _card(plan, outcome, curator.events, quality, ledger, number, source)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _check_size(plan: Plan, table: Table) -> None:
+    """Refuse a table that is too small for the plan; warn where δ is no small probability."""
+    if plan.unit.total_is_public:
+        # PRIVACY: n is public under replacement.
+        plan.check_total(table.records)
+        plan.warn_about(table.records)
+    else:
+        plan.warn_about(None)
+
+
+def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
+    """Whether a run that failed has paid for something, and its checkpoint keeps it."""
+    if journal is None:
+        return False
+    return bool(journal.outputs) or (ledger.knows(run_id) and any(ledger.events(run_id)))
+
+
+def _abandon(ledger: Ledger, run_id: str, journal: Journal | None) -> None:
+    """End a run that nobody can resume: what it did not spend goes back."""
+    if ledger.knows(run_id):
+        ledger.close(run_id)
+    if journal is not None:
+        journal.discard()
 
 
 def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
@@ -187,8 +202,8 @@ def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    """What identifies a run: a checkpoint resumes only if all of it is the same."""
-    planned = {name: value for name, value in plan.as_json().items() if name != "notes"}  # only words
+    """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count."""
+    planned = {name: value for name, value in plan.as_json().items() if name not in ("why", "notes")}
     return {**planned, "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
@@ -225,6 +240,7 @@ def _card(
         paid_again = PaidAgain(events=charged.repeats, cost=charged.spent.value - path)
     return Card(
         mechanism=plan.mechanism.name,
+        why=plan.why,
         settings=plan.mechanism.settings(),
         papers=plan.mechanism.papers,
         unit=plan.unit,

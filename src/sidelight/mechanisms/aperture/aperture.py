@@ -87,7 +87,7 @@ class Aperture(Mechanism):
     one_way_share: float = 0.05
     """Share of the budget for the one-way marginals, with public data."""
     one_way_share_alone: float = 0.2
-    """The same without public data: then nothing else tells of single attributes."""
+    """The same without public data, where nothing else tells of single attributes; never less than with."""
     max_asked_again: int = 12
     """Most answers to single attributes beyond the first; which, and how many, noisy answers tell."""
     select_share: float = 0.1
@@ -137,7 +137,7 @@ class Aperture(Mechanism):
         # ESTIMATE the public model, and SELECT which of its relations lead.
         prior, cut = self._leading(arbiter, self.priors(public, curator.domain, weights, singles, n), singles)
         if not prior.records:
-            singles += self._asked(curator, weights, self.one_way_share_alone - self.one_way_share)
+            singles += self._asked(curator, weights, self._more_alone)
         mixture_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
         prior = self._with_room(
             prior, singles, n, list(small), beyond(curator.remaining, mixture_cost), curator.unit
@@ -217,7 +217,12 @@ class Aperture(Mechanism):
         """All single attributes, with this share of the whole budget."""
         ones = [Marginal(c) for c in weights if len(c) == 1]
         cost, _ = curator.allotment.split(share)
-        return [curator.measure(one, cost / len(ones)) for one in ones]
+        return [curator.measure(one, cost / len(ones)) for one in ones if cost]
+
+    @property
+    def _more_alone(self) -> float:
+        """Share of the budget that asks single attributes again where no public data lead."""
+        return max(0.0, self.one_way_share_alone - self.one_way_share)
 
     def _leading(
         self, arbiter: Arbiter, priors: Sequence[Prior], singles: Sequence[Measurement]
@@ -231,6 +236,8 @@ class Aperture(Mechanism):
         alone, _ = taken_in(Prior.nothing(prior.domain), singles, n)
         while prior.records and len(cut) < self.max_contests:
             told = [attr for attr in prior.domain.attrs if prior.tells([attr])]
+            if not told:
+                return Prior.nothing(prior.domain), tuple(cut)
             found = arbiter.to_cut(taken_in(prior, singles, n)[0], alone, told, cost)
             if found is None:
                 break
@@ -343,7 +350,7 @@ class Aperture(Mechanism):
         any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
         first = allotment.split(self.one_way_share)[0]
-        more = allotment.split(self.one_way_share_alone - self.one_way_share)[0]
+        more = allotment.split(self._more_alone)[0]
         contests = allotment.split(self.contest_share)[0] * (self.max_contests + 1)
         mixture = allotment.split(self.mixture_share)[0]
         left = allotment.value - sum(cost.value for cost in (total, first, more, contests, mixture))
