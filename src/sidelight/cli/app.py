@@ -4,8 +4,8 @@
 1    a bug
 2    bad input or usage; nothing was charged
 3    the budget does not suffice; nothing was read
-4    memory or disk gave out in a run that had paid; the same command resumes
-130  interrupted (Ctrl-C), or a finished release could not be written; the same command resumes
+4    released, but not accepted: a criterion of --accept failed, or noise hides whether it is met
+130  interrupted (Ctrl-C), or memory or disk gave out in a run that had paid; the same command resumes
 """
 
 import io

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidelight.cli._shared import (
+    AcceptFile,
     Json,
     MechanismName,
     PublicData,
@@ -45,6 +46,7 @@ def release(
     mechanism: MechanismName = "auto",
     workload: WorkloadName = "3-way",
     quality_share: QualityShare = 0.02,
+    accept: AcceptFile = None,
     settings: Settings = None,
     checkpoint: Annotated[
         Path | None,
@@ -66,6 +68,8 @@ def release(
 
     Example: sidelight release people.csv --schema people.toml --ledger people.ledger --epsilon 0.5 --out out
 
+    With --accept, a release that does not keep the criteria is written all the same, and the exit code is 4.
+
     If the run is interrupted, or the disk is full, repeat the same command: it resumes, and pays nothing
     twice.
     """
@@ -82,10 +86,10 @@ def release(
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
         workload=workload, public=one_or_all(public), ledger=book,
-        quality_share=quality_share, settings=parse_settings(settings),
+        quality_share=quality_share, accept=accept, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
-        facts = plan.as_json() | {"meaning": plan.meaning}
+        facts = plan.as_json() | {"meaning": plan.meaning, "tellable": plan.tellable}
         facts["affordable"] = book.can_pay(plan.allotment)
         tell_json(facts) if as_json else talk(describe(facts))
         return
@@ -99,6 +103,7 @@ def release(
                 tell_json({"out": str(out), "card": card.as_json()})
             elif not quiet:
                 talk(f"{out} was already complete; nothing more was spent.")
+            _end(card)
             return
         raise ReleaseError(
             f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
@@ -128,7 +133,18 @@ def release(
             talk(_said_of_repeats(made.card.paid_again.events))
         for sentence in made.card.unmeasured.sentences if made.card.unmeasured is not None else ():
             talk(sentence)
+        if made.card.acceptance is not None:
+            for finding in made.card.acceptance.findings:
+                talk(f"{finding.sentence}.")
+            talk(made.card.acceptance.sentence)
         talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
+    _end(made.card)
+
+
+def _end(card: "Card") -> None:
+    """Exit code 4 where the release was made and written, but not accepted."""
+    if card.acceptance is not None and card.acceptance.verdict != "passed":
+        raise typer.Exit(4)
 
 
 def _said_of_repeats(events: int) -> str:
