@@ -27,6 +27,7 @@ from sidelight.cli import (
     plan,
     prior,
     quantile,
+    rehearse,
     release,
     report,
     sample,
@@ -71,6 +72,7 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.add_typer(schema.app, name="schema")
 app.command()(plan.plan)
+app.command()(rehearse.rehearse)
 app.command()(release.release)
 app.command()(answer.answer)
 app.command()(sample.sample)
