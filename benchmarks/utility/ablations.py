@@ -22,13 +22,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from jam_grid import DELTA, Answers
 from pairs import load
+from sidelight.public.grain import against_each_other
 
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
 from sidelight.evaluation.marginals import workload_error
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.privacy.budget import Budget
-from sidelight.public.grain import against_each_other
 from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
 

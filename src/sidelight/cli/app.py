@@ -69,20 +69,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(demo.demo)
-app.add_typer(schema.app, name="schema")
+app.command(short_help="Release a survey with and without public data.")(demo.demo)
+app.add_typer(schema.app, name="schema", short_help="Draft a schema, or check a table against one.")
 app.command()(plan.plan)
-app.command()(rehearse.rehearse)
-app.command()(release.release)
+app.command(short_help="Show error against ε, on public data alone.")(rehearse.rehearse)
+app.command(short_help="Spend budget once; write a release for all to see.")(release.release)
 app.command()(answer.answer)
 app.command()(sample.sample)
 app.command()(report.report)
 app.command()(evaluate.evaluate)
-app.command()(screen.screen)
+app.command(short_help="Find out which public table is worth using.")(screen.screen)
 app.command()(mean.mean)
 app.command()(quantile.quantile)
 app.add_typer(prior.app, name="prior")
-app.add_typer(ledger.app, name="ledger")
+app.add_typer(ledger.app, name="ledger", short_help="Open, show and verify a table's ledger.")
 
 
 def _print_version(asked: bool) -> None:

@@ -33,7 +33,7 @@ from sidelight import _check
 from sidelight._foreign import ForeignError, parse_toml, read_text
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError, WorkloadError
-from sidelight.mean_errors import MOST_CELLS, MeanErrors, Measured
+from sidelight.mean_errors import MOST_CELLS, MeanErrors, NoisyMeans
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
@@ -127,7 +127,7 @@ class Criteria:
                     "epsilon, or give quality_share a larger part of the budget. Nothing was charged."
                 )
 
-    def judged(self, asked: MeanErrors, measured: Measured, *, total: float, cost: Cost) -> "Acceptance":
+    def judged(self, asked: MeanErrors, measured: NoisyMeans, *, total: float, cost: Cost) -> "Acceptance":
         """The verdicts, from the noisy means and the release's n."""
         n, alpha, is_gaussian = max(1.0, total), 1 - self.confidence, isinstance(cost, Rho)
         found = {

@@ -22,7 +22,7 @@ from sidelight.privacy.promise import MOST_DELTA, agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.releases.acceptance import Criteria
-from sidelight.releases.prior_folder import read_public
+from sidelight.releases.public_data import read_public
 from sidelight.releases.quality import SHARE, set_aside
 
 
@@ -38,7 +38,7 @@ class Plan:
     public: Any = None
     """A public table; for APERTURE also a prior, an earlier release, or several of them."""
     quality_share: float = SHARE
-    """Share of the budget that measures how far off the release is, once its model stands; 0: none."""
+    """Share of the budget that measures how far off the release is, once its model is final; 0: none."""
     accept: Criteria | None = None
     """What the release must keep to be accepted; its looks are paid from ``quality_share``."""
     why: str | None = None
@@ -89,7 +89,7 @@ class Plan:
         ):
             event.require_drawable()
         plan._refuse_unmeasurable()
-        _ = plan.outlook
+        _ = plan.outlook  # refuses a run that memory cannot hold
         return plan
 
     def _refuse_unmeasurable(self) -> None:
@@ -125,7 +125,7 @@ class Plan:
 
     @cached_property
     def mean_errors(self) -> MeanErrors | None:
-        """Which mean errors are measured once the model stands; None where that is switched off."""
+        """Which mean errors are measured once the model is final; None where that is switched off."""
         if not set_aside(self.allotment, self.quality_share)[0]:
             if self.accept is not None:
                 raise SettingError(

@@ -31,7 +31,7 @@ from sidelight.progress import Progress, progress_of
 from sidelight.releases.acceptance import Acceptance, Criteria
 from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
-from sidelight.releases.prior_folder import marks_of_public
+from sidelight.releases.public_data import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
 from sidelight.releases.unmeasured import Unmeasured
@@ -110,7 +110,8 @@ def run(
 ) -> Release:
     """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run.
 
-    A ledger that has seen its table under other schemas only says so; unless ``is_confirmed``, it refuses.
+    If the ledger has seen its table under other schemas only, the run warns, or is refused unless
+    ``is_confirmed``.
     """
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
@@ -121,12 +122,7 @@ def run(
         ledger.require(plan.allotment)
     with progress.phase("read"):
         table = Table.read(private, plan.schema, may_be_empty=not plan.unit.total_is_public)
-    if plan.unit.total_is_public:
-        # PRIVACY: n is public under replacement.
-        plan.check_total(table.records)
-        plan.warn_about(table.records)
-    else:
-        plan.warn_about(None)
+    _check_size(plan, table)
     if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
         marks = marks_of(table, private, ledger.key)
         if ledger.has_other_schema(marks):
@@ -159,15 +155,8 @@ def run(
                     )
         ledger.close(number)
     except BaseException as error:
-        # A run without a checkpoint cannot be resumed, and a run that paid for nothing need not be: what it
-        # did not spend goes back.
-        begun = ledger.knows(number)
-        paid = begun and any(ledger.events(number))
-        if journal is None or not (paid or journal.outputs):
-            if begun:
-                ledger.close(number)
-            if journal is not None:
-                journal.discard()
+        if not _can_resume(ledger, number, journal):
+            _abandon(ledger, number, journal)
         elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError)):
             error.add_note(
                 f"What was paid for is kept in {folder}. Repeat the same command or call: "
@@ -179,6 +168,31 @@ def run(
             journal.close()
     card = _card(plan, outcome, curator.events, quality, acceptance, ledger, number, source)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _check_size(plan: Plan, table: Table) -> None:
+    """Refuse a table that is too small for the plan; warn where δ is no small probability."""
+    if plan.unit.total_is_public:
+        # PRIVACY: n is public under replacement.
+        plan.check_total(table.records)
+        plan.warn_about(table.records)
+    else:
+        plan.warn_about(None)
+
+
+def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
+    """Whether a run that failed has paid for something, and its checkpoint keeps it."""
+    if journal is None:
+        return False
+    return bool(journal.outputs) or (ledger.knows(run_id) and any(ledger.events(run_id)))
+
+
+def _abandon(ledger: Ledger, run_id: str, journal: Journal | None) -> None:
+    """End a run that nobody can resume: what it did not spend goes back."""
+    if ledger.knows(run_id):
+        ledger.close(run_id)
+    if journal is not None:
+        journal.discard()
 
 
 def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:

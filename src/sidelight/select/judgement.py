@@ -119,3 +119,18 @@ class LeastError(Contest):
 
         even = [0.0] * len(mixtures)
         super().__init__(models, said, weights=weights, total=total, log_odds=log_odds or even)
+
+
+def excess(log_odds: Sequence[float], *, epsilon: float, sensitivity: float, failure: float) -> Array:
+    """Records that the chosen option errs by more than each option does, but for a chance of ``failure``.
+
+    With π the odds as probabilities, err(chosen) ≤ err(k) + (2Δ/ε)(ln 1/π_k + ln 1/β) for all k at once, with
+    probability 1 − β: for the k with the least bound, all options beyond it together have less than β of its
+    weight.
+
+    >>> excess([0.0, 0.0], epsilon=1.0, sensitivity=2.0, failure=0.05).round(2)
+    array([14.76, 14.76])
+    """
+    odds = np.array(log_odds, dtype=np.float64)
+    log_chances = odds - np.logaddexp.reduce(odds)
+    return np.asarray(2 * sensitivity / epsilon * (-log_chances - np.log(failure)))

@@ -87,7 +87,7 @@ class Aperture(Mechanism):
     one_way_share: float = 0.05
     """Share of the budget for the one-way marginals, with public data."""
     one_way_share_alone: float = 0.2
-    """The same without public data: then nothing else tells of single attributes."""
+    """The same without public data, where nothing else tells of single attributes; never less than with."""
     max_asked_again: int = 12
     """Most answers to single attributes beyond the first; which, and how many, noisy answers tell."""
     select_share: float = 0.1
@@ -137,7 +137,7 @@ class Aperture(Mechanism):
         # ESTIMATE the public model, and SELECT which of its relations lead.
         prior, cut = self._leading(arbiter, self.priors(public, curator.domain, weights, singles, n), singles)
         if not prior.records:
-            singles += self._asked(curator, weights, self.one_way_share_alone - self.one_way_share)
+            singles += self._asked(curator, weights, self._more_alone)
         mixture_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
         prior = self._with_room(
             prior, singles, n, list(small), beyond(curator.remaining, mixture_cost), curator.unit
@@ -150,7 +150,7 @@ class Aperture(Mechanism):
 
         spare = beyond(curator.remaining, mixture_cost)
         late, for_tree = spare.split(self._particle_share(model, list(small), spare, curator.unit))
-        tree = Rounds(min(self.max_rounds, len(small)), for_tree, self.select_share, curator.unit)
+        tree = Rounds(min(self._most_rounds(small), len(small)), for_tree, self.select_share, curator.unit)
         for done in range(tree.number if for_tree else 0):
             allowed = tractable(
                 curator.domain, [*prior.sets, *beliefs.held], heard(model, list(small), stddev=tree.stddev),
@@ -209,11 +209,20 @@ class Aperture(Mechanism):
             dispersions=beliefs.dispersions(),
         )
 
+    def _most_rounds(self, closure: Iterable[Attrs]) -> int:
+        """Three times as many where nothing larger than pairs is asked for: a triple holds three of them."""
+        return self.max_rounds * (3 if max(map(len, closure)) == 2 else 1)
+
     def _asked(self, curator: Curator, weights: Mapping[Attrs, float], share: float) -> list[Measurement]:
         """All single attributes, with this share of the whole budget."""
         ones = [Marginal(c) for c in weights if len(c) == 1]
         cost, _ = curator.allotment.split(share)
-        return [curator.measure(one, cost / len(ones)) for one in ones]
+        return [curator.measure(one, cost / len(ones)) for one in ones if cost]
+
+    @property
+    def _more_alone(self) -> float:
+        """Share of the budget that asks single attributes again where no public data lead."""
+        return max(0.0, self.one_way_share_alone - self.one_way_share)
 
     def _leading(
         self, arbiter: Arbiter, priors: Sequence[Prior], singles: Sequence[Measurement]
@@ -227,6 +236,8 @@ class Aperture(Mechanism):
         alone, _ = taken_in(Prior.nothing(prior.domain), singles, n)
         while prior.records and len(cut) < self.max_contests:
             told = [attr for attr in prior.domain.attrs if prior.tells([attr])]
+            if not told:
+                return Prior.nothing(prior.domain), tuple(cut)
             found = arbiter.to_cut(taken_in(prior, singles, n)[0], alone, told, cost)
             if found is None:
                 break
@@ -339,7 +350,7 @@ class Aperture(Mechanism):
         any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
         first = allotment.split(self.one_way_share)[0]
-        more = allotment.split(self.one_way_share_alone - self.one_way_share)[0]
+        more = allotment.split(self._more_alone)[0]
         contests = allotment.split(self.contest_share)[0] * (self.max_contests + 1)
         mixture = allotment.split(self.mixture_share)[0]
         left = allotment.value - sum(cost.value for cost in (total, first, more, contests, mixture))
@@ -348,22 +359,25 @@ class Aperture(Mechanism):
                 "total_share, one_way_share_alone, contest_share for each of max_contests, and mixture_share "
                 "are together more than the whole budget. Lower one of them."
             )
-        costs = [total, first / ones, more / ones, *self._least_costs(type(allotment)(left))]
+        rounds = self._most_rounds(workload.closure(domain))
+        costs = [total, first / ones, more / ones, *self._least_costs(type(allotment)(left), rounds)]
         return [measuring(any_marginal, cost, unit) for cost in costs if cost]
 
-    def _least_costs(self, rest: Cost) -> Iterator[Cost]:
+    def _least_costs(self, rest: Cost, rounds: int) -> Iterator[Cost]:
         """The least that a run pays for one more answer to an attribute, in a round, and beyond the tree."""
         if self.max_asked_again:
             yield rest * Fraction(PART - 1, PART) ** (self.max_asked_again - 1) / PART
         rest = rest * Fraction(PART - 1, PART) ** self.max_asked_again
         late, for_tree = rest.split(self.particle_share)
-        yield (for_tree / self.max_rounds).split(self.select_share)[1]
+        yield (for_tree / rounds).split(self.select_share)[1]
         yield (late / self.max_particle_rounds).split(self.select_share)[1]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
         most = (
-            self.max_asked_again + self.max_rounds + (self.max_particle_rounds if self.particle_share else 0)
+            self.max_asked_again
+            + self._most_rounds(closure)
+            + (self.max_particle_rounds if self.particle_share else 0)
         )
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(

@@ -13,6 +13,7 @@ of the budget tells a good description from a false one. It is asked
   after the same answers), or whether all of it is worse than what the same answers say without public data.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -81,7 +82,7 @@ class Arbiter:
         ``model`` has the public relations, ``alone`` has none; both follow the answers to single attributes.
         """
         said = _cuts(self.curator.domain, open_)
-        log_odds = [0.0, *[-_FAITH_IN_EACH - np.log(len(open_))] * len(open_), -_FAITH]
+        log_odds = odds_of_cuts(len(open_))
         contest = Contest([model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds)
         return [None, *open_, ALL][self.choose(contest, cost)]
 
@@ -111,6 +112,11 @@ class Arbiter:
             return bare
         held = [(part, share) for (part, _), share in zip(beside, taken, strict=True) if share]
         return Blend(model, Support.mixed(held, total=self.total), sum(taken)) if held else model
+
+
+def odds_of_cuts(attributes: int) -> list[float]:
+    """Log-odds of all public relations, of all but those of one attribute for each, and of none."""
+    return [0.0, *[-_FAITH_IN_EACH - math.log(attributes)] * attributes, -_FAITH]
 
 
 def _cuts(domain: Domain, open_: Sequence[str]) -> Said:
