@@ -175,7 +175,7 @@ class Aperture(Mechanism):
             others = beside(prior, measurements, n, limit_mb=self.max_model_mb)
             blend = arbiter.mixed(model, others, bare, min(mixture_cost, curator.remaining, key=float))
             if is_bare := blend is bare:
-                model, beliefs = bare, alone
+                beliefs = alone
         released: GraphicalModel | Blend | Support = blend
         found: list[Measurement] = []
         if curator.remaining:
@@ -183,7 +183,7 @@ class Aperture(Mechanism):
             room = room_for(curator.domain, self.max_model_mb)
             drawn = Reweighting(particles(blend, room=room, seed=self.seed, like=arbiter.judged), n)
             found = measured_beyond(
-                curator, drawn, model, beliefs, scaled(weights),
+                curator, drawn, beliefs, scaled(weights),
                 candidates=list(small), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip

@@ -40,6 +40,8 @@ _JUDGE_BY = 150
 """Most marginals by which candidates are judged: of a larger workload, an even part."""
 _FAITH, _FAITH_IN_EACH = 5.0, 3.0
 """Log-odds, before the arbiter looks, of all public relations against none, and against all cuts together."""
+_MATTERS = 0.01
+"""Mean error, as a share of n, that cutting off has to save: less may be made up for by what is measured."""
 _PARTS = (0.0, 0.5, 1.0)
 _LIKING = 3.0
 """Log-odds of taking all against none, of others and of records alike."""
@@ -83,7 +85,10 @@ class Arbiter:
         """
         said = _cuts(self.curator.domain, open_)
         log_odds = odds_of_cuts(len(open_))
-        contest = Contest([model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds)
+        contest = Contest(
+            [model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds,
+            handicap=_MATTERS * self.total,
+        )  # fmt: skip
         return [None, *open_, ALL][self.choose(contest, cost)]
 
     def best(self, models: Sequence[ManyCountSource], cost: Cost) -> int:
