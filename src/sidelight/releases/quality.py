@@ -74,8 +74,8 @@ class Quality:
             raise SettingError("measured quality is about one degree at least.")
 
     @classmethod
-    def of(cls, asked: MeanErrors, measured: NoisyMeans, *, total: float) -> "Quality":
-        """What the curator measured, as shares of n (public, or itself measured)."""
+    def of(cls, asked: MeanErrors, measured: NoisyMeans, *, total: float) -> "Quality | None":
+        """What the curator measured, as shares of n (public, or itself measured); None without a degree."""
         found = [
             (
                 part,
@@ -85,8 +85,11 @@ class Quality:
             )
             for part, mean, stddev in zip(asked.sets, measured.means, measured.stddevs, strict=True)
         ]
+        degrees = {_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"}
+        if not degrees:
+            return None
         return cls(
-            degrees={_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"},
+            degrees=degrees,
             attributes={part.name: mean for part, mean in found if part.kind == "attribute"},
         )
 
