@@ -18,7 +18,8 @@ from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.public.prior import Prior
 from sidelight.releases.card import PublicData
-from sidelight.releases.prior_folder import load_prior, read_public, save_prior
+from sidelight.releases.prior_folder import load_prior, save_prior
+from sidelight.releases.public_data import read_public
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
 

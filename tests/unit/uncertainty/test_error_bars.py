@@ -10,7 +10,7 @@ from sidelight.measurement import Measurement
 from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Cell, Marginal
 from sidelight.uncertainty.dispersion import variance_at_one
-from sidelight.uncertainty.error_bars import ModelErrors
+from sidelight.uncertainty.error_bars import CountErrors
 from sidelight.uncertainty.model_error import Dispersion, ModelDispersion
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
@@ -27,7 +27,7 @@ def measured(attrs, stddev, *, off=0.0):
 
 
 def bars(attrs, *measurements, told=TOLD):
-    return ModelErrors(MODEL, measurements, told).bars(tuple(attrs))
+    return CountErrors(MODEL, measurements, told).bars(tuple(attrs))
 
 
 def test_what_was_measured_is_off_by_its_noise():
@@ -121,6 +121,16 @@ def test_a_prior_that_the_fit_trusted_too_much_is_not_believed_to_be_that_good()
     assert single.model_error**2 == pytest.approx(9.0 * variance_at_one(single.estimate, total=N, cells=2))
 
 
+def test_a_card_that_lost_the_spread_of_a_measured_marginal_is_read_as_if_it_had_none():
+    """Somebody edited the card: an answer must not end in a KeyError."""
+    made = measured("a", 4.0)
+
+    found = bars("a", made, told=prior_of("b", 1.0))
+
+    np.testing.assert_allclose(found.noise_error, bars("a", made).noise_error)
+    np.testing.assert_allclose(found.model_error, bars("a", made).model_error)
+
+
 def test_what_nothing_measured_together_is_off_by_the_level_of_its_kind():
     pairs = [measured(pair, 5.0) for pair in ("ab", "bc", "ac")]
 
@@ -152,7 +162,7 @@ def test_a_value_that_noise_drove_to_nothing_may_have_records():
     empty = Histogram.of_counts(DOMAIN, COUNTS * np.array([0.0, 1.0]).reshape(2, 1, 1), total=N)
     ones = [Measurement(Marginal((attr,)), empty.count((attr,)), 200.0) for attr in "ab"]
 
-    found = ModelErrors(empty, ones, TOLD).bars(("a", "b"))
+    found = CountErrors(empty, ones, TOLD).bars(("a", "b"))
 
     assert found.estimate[0].max() == 0
     assert found.interval(0.95)[1][0].min() > 50
