@@ -107,7 +107,7 @@ def _uniform_noise(truth: Truth, rng: np.random.Generator) -> Table:
 
 def _another_table(truth: Truth, rng: np.random.Generator) -> Table:
     """Another table forced into the domain: its columns in turn, their codes stretched to the sizes here."""
-    codes, sizes = truth.other.codes(), truth.other.domain.shape
+    codes, sizes = truth.other.codes().astype(np.int64), truth.other.domain.shape
     drawn = rng.integers(len(codes), size=truth.public.records)
     columns = [
         codes[drawn, place % len(sizes)] * size // sizes[place % len(sizes)]
