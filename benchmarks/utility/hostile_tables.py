@@ -122,7 +122,7 @@ def _another_table(truth: Truth, rng: np.random.Generator) -> Table:
 def _pairs_reversed(truth: Truth, rng: np.random.Generator) -> Table:
     """Single attributes right; values that go together in the private table avoid each other."""
     codes = _drawn(truth.private, rng)
-    return Table.of_codes(truth.domain, against_pairs(codes, truth.domain, range(codes.shape[1]), rng))
+    return Table.of_codes(truth.domain, against_pairs(codes, truth.domain, rng))
 
 
 def _locked(truth: Truth, rng: np.random.Generator) -> Table:
@@ -134,34 +134,40 @@ def _locked(truth: Truth, rng: np.random.Generator) -> Table:
     codes = _drawn(truth.private, rng)
     columns = []
     for column, size in zip(codes.T, truth.domain.shape, strict=True):
-        order = rng.permutation(size)
-        columns.append(column[np.argsort(order[column], kind="stable")])
+        columns.append(column[np.argsort(_reordered(column, size, rng), kind="stable")])
     return Table.of_codes(truth.domain, np.stack(columns, axis=1))
 
 
 def _bait(truth: Truth, rng: np.random.Generator) -> Table:
-    """Half of the attributes are the private records themselves; all pairs with the others are reversed.
+    """Two thirds of the attributes are the private records themselves; the others follow from them, falsely.
 
-    Meant to win a contest of mean errors by the half that is true, and to mislead by the other half.
+    Meant to win a contest of mean errors by what is true, and to mislead by the rest: single attributes are
+    right, and records ordered by the true attributes get the false ones' values in an order drawn at random.
     """
-    attrs = truth.domain.attrs
-    moved = truth.domain.index(_some(truth.domain, len(attrs) // 2, rng))
-    codes = _drawn(truth.private, rng)
-    return Table.of_codes(truth.domain, against_pairs(codes, truth.domain, moved, rng))
+    codes, attrs = _drawn(truth.private, rng).copy(), truth.domain.attrs
+    false = truth.domain.index(_some(truth.domain, -(-len(attrs) // 3), rng))
+    ranks = [_reordered(column, size, rng) for column, size in zip(codes.T, truth.domain.shape, strict=True)]
+    by_truth = np.lexsort([rank for place, rank in enumerate(ranks) if place not in false])
+    for place in false:
+        codes[by_truth, place] = codes[np.argsort(ranks[place], kind="stable"), place]
+    return Table.of_codes(truth.domain, codes)
 
 
-def against_pairs(codes: Codes, domain: Domain, moved: Sequence[int], rng: np.random.Generator) -> Codes:
-    """Records with the same single attributes, and pairs with the ``moved`` attributes reversed.
+def _reordered(column: Codes, size: int, rng: np.random.Generator) -> Codes:
+    """Where each value stands in an order drawn at random."""
+    return rng.permutation(size)[column]
+
+
+def against_pairs(codes: Codes, domain: Domain, rng: np.random.Generator) -> Codes:
+    """Records with the same single attributes, and with the pairs reversed.
 
     Draws from Π_{a<b} lift_ab(x_a, x_b)⁻¹, given every single attribute's counts: the values of one attribute
     are exchanged between pairs of records by Metropolis' rule. lift_ab = p_ab / (p_a p_b), of ``codes``.
     """
     against = _reversed_log_lifts(codes, domain)
-    found, records = codes.copy(), len(codes)
-    for place in moved:
-        found[:, place] = rng.permutation(found[:, place])
+    found, records = rng.permuted(codes, axis=0), len(codes)
     for _ in range(SWEEPS):
-        for place in moved:
+        for place in range(codes.shape[1]):
             order = rng.permutation(records)
             one, two = order[: records // 2], order[records // 2 : 2 * (records // 2)]
             mine, yours = found[one, place], found[two, place]
