@@ -125,10 +125,15 @@ def _lie(data: str, lie: str, seed: int) -> Lie:
 
 @cache
 def _prior(data: str, lie: str, seed: int) -> tuple[Any, float]:
-    """APERTURE's public model of a lie, and the CPU seconds that it took; the same for every ε."""
+    """APERTURE's public model of a lie, and the CPU seconds that it took; the same for every ε.
+
+    Two tables are given as they are: how much each counts follows from a run's answers.
+    """
     if lie == "none":
         return None, 0.0
     public, domain = _lie(data, lie, seed), load(data)[0].domain
+    if isinstance(public, list):
+        return public, 0.0
     closure = Workload.marginals(domain, degree=3).closure(domain)
     began = time.process_time()
     prior = _aperture().prior(public, domain, closure)
@@ -137,7 +142,7 @@ def _prior(data: str, lie: str, seed: int) -> tuple[Any, float]:
 
 def resolution(epsilon: float) -> float:
     """What an arbiter can tell apart, in records: 2Δ₁/ε_a where ε_a²/8 is its share of ρ."""
-    share = getattr(Aperture(), "arbiter_share", ARBITER_SHARE)
+    share = getattr(Aperture(), "contest_share", ARBITER_SHARE)
     rho = float(Budget(epsilon=epsilon, delta=DELTA).rho())
     return 2 * Unit("replace").l1 / math.sqrt(8 * share * rho)
 
