@@ -139,12 +139,12 @@ def _locked(truth: Truth, rng: np.random.Generator) -> Table:
 
 
 def _bait(truth: Truth, rng: np.random.Generator) -> Table:
-    """Two thirds of the attributes are the private records themselves; the others follow from them, falsely.
+    """The good table, but for a third of the attributes: they follow from the others, falsely.
 
     Meant to win a contest of mean errors by what is true, and to mislead by the rest: single attributes are
-    right, and records ordered by the true attributes get the false ones' values in an order drawn at random.
+    the good table's, and records ordered by what is true get the false values in an order drawn at random.
     """
-    codes, attrs = _drawn(truth.private, rng).copy(), truth.domain.attrs
+    codes, attrs = truth.public.codes().copy(), truth.domain.attrs
     false = truth.domain.index(_some(truth.domain, -(-len(attrs) // 3), rng))
     ranks = [_reordered(column, size, rng) for column, size in zip(codes.T, truth.domain.shape, strict=True)]
     by_truth = np.lexsort([rank for place, rank in enumerate(ranks) if place not in false])
