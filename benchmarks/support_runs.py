@@ -43,11 +43,14 @@ def errors(model: Any, private: Table, workload: Workload) -> dict[str, float]:
     if isinstance(model, Support):
         projections = _projections(model, workload)
         counted = projections.count(model.weights)
-        answers = {attrs: counted[projections.places[attrs]] for attrs in workload.supports}
+        answers = {attrs: counted[projections.places[attrs]] for attrs in workload.attribute_sets}
     else:
-        answers = {attrs: model.count(attrs).reshape(-1) for attrs in workload.supports}
+        answers = {attrs: model.count(attrs).reshape(-1) for attrs in workload.attribute_sets}
     gaps = (
-        np.concatenate([np.abs(answers[attrs] - exact[attrs].reshape(-1)) for attrs in workload.supports]) / n
+        np.concatenate(
+            [np.abs(answers[attrs] - exact[attrs].reshape(-1)) for attrs in workload.attribute_sets]
+        )
+        / n
     )
     return {"max_error": float(gaps.max()), "mean_squared_error": float((gaps**2).mean())}
 
@@ -59,11 +62,11 @@ def _projections(model: Support, workload: Workload) -> Projections:
     key = id(workload)
     held = _kept.get(key)
     if held is None or held[0].shape != model.records.shape or not np.array_equal(held[0], model.records):
-        _kept[key] = (model.records, Projections(model.domain, model.records, workload.supports))
+        _kept[key] = (model.records, Projections(model.domain, model.records, workload.attribute_sets))
     return _kept[key][1]
 
 
 @cache
 def _exact(private: Table, workload: Workload) -> dict[tuple[str, ...], np.ndarray]:
-    wanted = list(workload.supports)
+    wanted = list(workload.attribute_sets)
     return dict(zip(wanted, private.count_many(wanted), strict=True))

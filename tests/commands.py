@@ -20,6 +20,11 @@ class Done(NamedTuple):
     stdout: str
     stderr: str
 
+    @property
+    def said(self) -> str:
+        """All that it printed: results, then talk."""
+        return self.stdout + self.stderr
+
 
 def sidelight(*args: object, folder: str | os.PathLike[str] = ".") -> Done:
     """Run the command in a folder; its output and exit code are caught."""

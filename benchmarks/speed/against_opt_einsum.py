@@ -19,7 +19,7 @@ import opt_einsum
 from sidelight.data.domain import Attrs
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.models.graphical import GraphicalModel, calibrated
-from sidelight.trees import clique_plan
+from sidelight.trees import clique_layout
 from sidelight.trees.arrays import Arrays
 from sidelight.trees.contraction import Contraction
 from sidelight.trees.nesting import inner_order
@@ -52,9 +52,9 @@ def main() -> None:
 
         seconds = {}
         for kind in (Contraction, WithEinsum):
-            clique_plan.Contraction = kind  # type: ignore[misc]
+            clique_layout.Contraction = kind  # type: ignore[misc]
             seconds[kind.__name__], model = _least(fit)
-        clique_plan.Contraction = Contraction  # type: ignore[misc]
+        clique_layout.Contraction = Contraction  # type: ignore[misc]
         wanted = list(itertools.combinations(domain.attrs, 3))
         calibrated(model)
         ours, _ = _least(lambda m=model, w=wanted: m.count_many(w))  # type: ignore[misc]

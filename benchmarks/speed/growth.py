@@ -105,7 +105,7 @@ def one(mechanism: str, records: int, attributes: int, limit_mb: float) -> dict[
     seconds = time.process_time() - began
     above = resident(most=True) - before
     counting = time.process_time()
-    private.count_many(workload.supports)
+    private.count_many(workload.attribute_sets)
     counting = time.process_time() - counting
     closure = workload.closure(private.domain)
     return {

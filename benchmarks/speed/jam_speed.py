@@ -63,7 +63,9 @@ def measure(recipe: JAM, seed: int) -> dict[str, float]:
     release = recipe.run(curator, workload, public=public)
     seconds = time.process_time() - began
     asking = time.process_time()
-    answers = dict(zip(workload.supports, release.model.count_many(workload.supports), strict=True))
+    answers = dict(
+        zip(workload.attribute_sets, release.model.count_many(workload.attribute_sets), strict=True)
+    )
     answering = time.process_time() - asking
     return {
         "seconds": round(seconds, 1),

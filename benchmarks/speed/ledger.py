@@ -25,8 +25,8 @@ from experiment import RESULTS, machine
 from sidelight.curator.journal import Journal
 from sidelight.privacy.budget import Budget, cost_to_json
 from sidelight.privacy.chain import Line, Sums
+from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Exponential, Gaussian
-from sidelight.privacy.ledger import new_run
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
@@ -56,11 +56,11 @@ def grown(path: Path, runs: int) -> int:
             pages.add(last)
             for event in events * ROUNDS:
                 of_run, total = of_run.charged(budget.tally(event.cost)), total.counted()
-                place = of_run.places - 1
-                paid = {"event": event.as_json(), "place": place}
+                nth = of_run.paid_for - 1
+                paid = {"event": event.as_json(), "place": nth}
                 last = Line.after(last, "event", paid, total=total, run=run, of_run=of_run)
                 pages.add(last)
-                drawn = {"payment": last.number, "place": place, "ticket": secrets.token_hex(16)}
+                drawn = {"payment": last.number, "place": nth, "ticket": secrets.token_hex(16)}
                 last = Line.after(last, "draw", drawn, total=total, run=run, of_run=of_run)
                 pages.add(last)
             total = total.closed(budget.tally(allotment), of_run)
@@ -77,9 +77,9 @@ def spending(folder: Path, events: int) -> dict[str, float]:
     run = ledger.begin(ledger.promise.budget.rho(), label="a run")
     answer, taken = np.arange(1000), []
     with Journal.open(folder / "run", run=run, settings={}) as journal:
-        for place in range(events):
+        for nth in range(events):
             start = time.perf_counter()
-            payment = ledger.append(event, run=run, place=place)
+            payment = ledger.append(event, run=run, nth=nth)
             paid = time.perf_counter()
             ticket = ledger.draw(payment, run=run)
             drawn = time.perf_counter()

@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from personalised import personalised_quantile, sample_mean
 from sidelight.statistics.group import Group
-from sidelight.statistics.grouped import grouped_mean
+from sidelight.statistics.grouped_mean import grouped_mean
 from sidelight.statistics.mixed_mean import mixed_mean
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.personalised import personalised_quantile, sample_mean
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "mixed_speed.json"
 GROUPS, PEOPLE = 1000, 1000

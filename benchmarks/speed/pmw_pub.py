@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from experiment import RESULTS, machine
 from sidelight.curator.curator import Curator
 from sidelight.mechanisms.pmw_pub import PMWPub
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.privacy.unit import Unit
@@ -43,7 +44,7 @@ def main() -> None:
     select_cost, measure_cost = (curator.remaining / mechanism.rounds).split(mechanism.select_share)
 
     support = Support.of_table(public, total=n)
-    built, fit = timed(lambda: SupportWeights(support, workload.supports))
+    built, fit = timed(lambda: SupportWeights(support, workload.attribute_sets))
     candidates = by_attributes(workload)
     order = np.random.default_rng(0)
     known: list = []
@@ -63,7 +64,7 @@ def main() -> None:
 
     recounts, answers = recount_all(support, fit.weights, workload)
     worst = max(
-        np.abs(fit.count(attrs).reshape(-1) - answers[attrs]).max() / n for attrs in workload.supports
+        np.abs(fit.count(attrs).reshape(-1) - answers[attrs]).max() / n for attrs in workload.attribute_sets
     )
     whole, _ = timed(lambda: fit.recount(fit.weights))
     median = {name: statistics.median(values) for name, values in times.items()}
@@ -98,11 +99,13 @@ def apply(mechanism: PMWPub, fit: SupportWeights, known: list, order: np.random.
 def recount_all(support: Support, weights: np.ndarray, workload: Workload) -> tuple[dict[str, float], dict]:
     domain, records = support.domain, np.ascontiguousarray(support.records, dtype=np.int64)
     columns = np.ascontiguousarray(records.T)
-    kept = {attrs: flat(columns, domain, attrs) for attrs in workload.supports}
-    sizes = {attrs: domain.size(attrs) for attrs in workload.supports}
+    kept = {attrs: flat(columns, domain, attrs) for attrs in workload.attribute_sets}
+    sizes = {attrs: domain.size(attrs) for attrs in workload.attribute_sets}
 
     def count(cells_of: Callable) -> dict:
-        return {a: np.bincount(cells_of(a), weights=weights, minlength=sizes[a]) for a in workload.supports}
+        return {
+            a: np.bincount(cells_of(a), weights=weights, minlength=sizes[a]) for a in workload.attribute_sets
+        }
 
     ways = {
         "ravel_multi_index": lambda: count(lambda attrs: raveled(records, domain, attrs)),

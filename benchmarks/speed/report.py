@@ -13,21 +13,21 @@ import statistics
 import sys
 import tempfile
 import time
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from experiment import RESULTS, curator_of, machine
+from experiment import RESULTS, machine
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.mechanisms.mwem import MWEM
-from sidelight.privacy.budget import Rho
 from sidelight.queries.workload import Workload
 from sidelight.releases.release import Release
+from sidelight.releases.run import release
 from sidelight.report.report import MOST_BYTES, write_report
+from sidelight.testing import SeededNoise
 
 TIMES = 5
 RECORDS = 20_000
@@ -49,25 +49,27 @@ def released(attributes: int) -> Release:
     table = chain(attributes)
     pairs = [table.domain.attrs[index : index + 2] for index in range(attributes - 1)]
     mwem = MWEM(rounds=min(attributes, 60), model="components", max_component_cells=2**16, passes=10)
-    made = mwem.run(curator_of(table, Rho(Fraction(1, 10)), seed=1), Workload(pairs))
-    return Release.of(made, schema=Schema.from_domain(table.domain))
+    return release(
+        table, schema=Schema.from_domain(table.domain), epsilon=3.0, delta=1e-9, mechanism=mwem,
+        workload=Workload(pairs), noise=SeededNoise(1), progress=False,
+    )  # fmt: skip
 
 
 def main() -> None:
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
         for attributes in (15, 100, 200):
-            release = released(attributes)
+            made = released(attributes)
             taken, worked = [], []
             for _ in range(TIMES):
                 start, busy = time.perf_counter(), time.process_time()
-                written = write_report(release, Path(folder) / "report.html")
+                written = write_report(made, Path(folder) / "report.html")
                 taken.append(time.perf_counter() - start)
                 worked.append(time.process_time() - busy)
             size = written.stat().st_size
             assert size < MOST_BYTES
             figures[f"{attributes} attributes"] = {
-                "measurements": len(release.measurements),
+                "measurements": len(made.measurements),
                 "bytes": size,
                 "first seconds": round(taken[0], 3),
                 "median seconds": round(statistics.median(taken[1:]), 3),

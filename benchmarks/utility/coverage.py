@@ -96,7 +96,8 @@ def measure(data: str, mechanism: str, epsilon: float, seed: int) -> dict[str, f
     given: Any = None if recipe.public_data == "unused" else public
     release = recipe.run(curator, workload, public=prior(data) if mechanism == "aperture" else given)
     found: dict[str, float] = dict.fromkeys(("level_met", "level_unmet"), float("nan"))
-    found |= {f"level_{kind}": s for kind, s in release.facts["model_error"]["levels"].items()}
+    if release.model_error is not None:
+        found |= {f"level_{kind}": s for kind, s in release.model_error.levels.items()}
     for name, degree in ORDERS.items():
         found |= {f"{name}_{key}": value for key, value in checked(release, private, degree, seed).items()}
     return found
@@ -104,12 +105,12 @@ def measure(data: str, mechanism: str, epsilon: float, seed: int) -> dict[str, f
 
 def checked(release: Outcome, private: Table, degree: int, seed: int) -> dict[str, float]:
     """All marginals of one degree against the exact counts."""
-    supports = list(Workload.marginals(private.domain, degree=degree).supports)
-    asked = list(dict.fromkeys([*supports, *((attr,) for attr in private.domain.attrs)]))
-    errors = ModelErrors(_Counted(release.model, asked), release.measurements, release.facts["model_error"])
+    wanted = list(Workload.marginals(private.domain, degree=degree).attribute_sets)
+    asked = list(dict.fromkeys([*wanted, *((attr,) for attr in private.domain.attrs)]))
+    errors = ModelErrors(_Counted(release.model, asked), release.measurements, release.model_error)
     rng = np.random.default_rng(seed)
     groups: dict[str, list[np.ndarray]] = {group: [] for group in GROUPS}
-    for attrs, counts in zip(supports, private.count_many(supports), strict=True):
+    for attrs, counts in zip(wanted, private.count_many(wanted), strict=True):
         bars, exact = errors.bars(attrs), np.asarray(counts, dtype=np.float64)
         is_large = exact >= 0.01 * private.records
         groups["all"].append(outcome(bars, exact))

@@ -120,8 +120,10 @@ class Answers:
 
     def __init__(self, model: object, workload: Workload) -> None:
         many = getattr(model, "count_many", None)
-        answers = many(list(workload.supports)) if many else [model.count(a) for a in workload.supports]
-        self._answers = dict(zip(workload.supports, answers, strict=True))
+        answers = (
+            many(list(workload.attribute_sets)) if many else [model.count(a) for a in workload.attribute_sets]
+        )
+        self._answers = dict(zip(workload.attribute_sets, answers, strict=True))
 
     def count(self, attrs: tuple[str, ...]) -> np.ndarray:
         return self._answers[attrs]

@@ -13,19 +13,20 @@ import json
 import math
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sidelight.statistics.personalised import best_threshold, sample_chances, sample_variance
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from personalised import best_threshold, mixed_variance, sample_chances, sample_variance
 from sidelight.statistics.weights import (
     inverse_variance,
     laplace_variances,
     mean_variances,
     merged,
-    mixed_variance,
 )
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "mixed_mean.json"

@@ -12,14 +12,16 @@ import json
 import math
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from personalised import personalised_quantile
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.personalised import personalised_quantile
 from sidelight.testing import SeededNoise
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "mixed_quantile.json"

@@ -18,10 +18,10 @@ from experiment import FIGURES, coded_table, columns, curator_of, described, sum
 from plot import line_plot
 from sidelight.data.table import Table
 from sidelight.evaluation.marginals import Errors
-from sidelight.evaluation.svd_bound import spectrum, squared_error_bound
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload
+from svd_bound import spectrum, squared_error_bound
 
 RANGES = 2000
 RUNS = 5

@@ -14,7 +14,7 @@ from experiment import FIGURES, RESULTS
 from plot import line_plot
 from resumable import run_cells, summary
 from sidelight.data.table import Table
-from sidelight.evaluation.best_mixture import exact, shares_of
+from sidelight.evaluation.best_mixture import exact, frequencies_of
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.models.support import Support
 from sidelight.queries.workload import Workload
@@ -47,8 +47,8 @@ def main() -> None:
         table = public(bias, seed)
         if epsilon == 0:
             support = Support.of_table(table, total=private.records)
-            marginals, shares = shares_of(private, workload)
-            mixture = exact(support, marginals, shares, tolerance=1e-4)
+            marginals, frequencies = frequencies_of(private, workload)
+            mixture = exact(support, marginals, frequencies, tolerance=1e-4)
             return errors(support, private, workload) | {"mixture_low": mixture.low}
         found = run(PMWPub(rounds=50, seed=seed), private, table, workload, epsilon=epsilon, seed=seed)
         return found | {"mixture_low": float("nan")}

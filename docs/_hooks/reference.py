@@ -1,7 +1,8 @@
-"""What the site says about commands and changes is written when it is built, from the code itself.
+"""What the site says about commands, papers and changes is written when it is built, from the code itself.
 
-A page holds a marker, ``<!-- commands -->`` or ``<!-- changes -->``; the marker is replaced by the
-commands of the ``sidelight`` program, or by the fragments of ``changelog.d/`` and then ``CHANGELOG.md``.
+A page holds a marker, ``<!-- commands -->``, ``<!-- papers -->`` or ``<!-- changes -->``. It is replaced by
+the commands of the ``sidelight`` program, by the papers of its mechanisms, or by the fragments of
+``changelog.d/`` and then ``CHANGELOG.md``.
 """
 
 import re
@@ -17,7 +18,8 @@ _OWN = ("--help", "--install-completion", "--show-completion")
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill a page's markers; MkDocs calls this for every page."""
-    for marker, write in (("<!-- commands -->", commands), ("<!-- changes -->", changes)):
+    for write in (commands, papers, changes):
+        marker = f"<!-- {write.__name__} -->"
         if marker in markdown:
             markdown = markdown.replace(marker, write())
     return markdown
@@ -30,6 +32,14 @@ def commands() -> str:
     from sidelight.cli.app import app
 
     return "\n".join(_sections(typer.main.get_command(app), "sidelight"))
+
+
+def papers() -> str:
+    """Every mechanism with the papers that it comes from."""
+    from sidelight.mechanisms.registry import mechanism_of, names
+
+    cited = {name: "; ".join(map(str, mechanism_of(name).papers)) for name in names()}
+    return "\n".join(f"- `{name}`: {told}." for name, told in cited.items() if told)
 
 
 def changes() -> str:

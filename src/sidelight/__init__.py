@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sidelight.releases.run import release as release
     from sidelight.releases.synthesizer import Synthesizer as Synthesizer
     from sidelight.statistics.group import Group as Group
-    from sidelight.statistics.grouped import grouped_mean as grouped_mean
+    from sidelight.statistics.grouped_mean import grouped_mean as grouped_mean
     from sidelight.statistics.mixed_mean import mixed_mean as mixed_mean
     from sidelight.statistics.mixed_quantile import mixed_quantile as mixed_quantile
 
@@ -49,7 +49,7 @@ _WHERE = {
     "Group": "sidelight.statistics.group",
     "mixed_mean": "sidelight.statistics.mixed_mean",
     "mixed_quantile": "sidelight.statistics.mixed_quantile",
-    "grouped_mean": "sidelight.statistics.grouped",
+    "grouped_mean": "sidelight.statistics.grouped_mean",
     "SidelightError": "sidelight.errors",
     "BudgetExhausted": "sidelight.errors",
     "PrivacyWarning": "sidelight.errors",

@@ -6,6 +6,7 @@ Traceback (most recent call last):
 sidelight.errors.SettingError: select_share must be a share between 0 and 1; got 1.5.
 """
 
+import difflib
 import math
 from collections.abc import Collection, Iterable
 
@@ -13,7 +14,7 @@ from sidelight.errors import SettingError
 
 
 def brief(value: object) -> str:
-    """A value as a message shows it: what people or files give may be of any length."""
+    """A value as a message shows it, cut if it is long."""
     try:
         shown = repr(value)
     except (RecursionError, ValueError):  # a number of thousands of digits
@@ -22,7 +23,7 @@ def brief(value: object) -> str:
 
 
 def listed(names: Iterable[str], most: int = 40) -> str:
-    """Names as a message lists them: the first ones, cut where they are long."""
+    """Names as a message lists them: the first ``most``, each cut if it is long."""
     given = list(names)
     shown = [name if len(name) <= 100 else f"{name[:99]}…" for name in given[:most]]
     return ", ".join(shown) + (f" and {len(given) - most:,} more" if len(given) > most else "")
@@ -70,3 +71,23 @@ def one_of(choices: Collection[str], /, **settings: object) -> None:
         if value not in choices:
             listed = ", ".join(repr(choice) for choice in choices)
             raise _refuse(name, f"one of {listed}", value)
+
+
+def known(who: str, given: Iterable[str], settings: Collection[str]) -> None:
+    """Each given name is that of a setting; the message lists the settings, and guesses which was meant.
+
+    >>> known("mixed_mean", ["varience"], ["merge", "variance"])
+    Traceback (most recent call last):
+    sidelight.errors.SettingError: mixed_mean has no setting 'varience'; it has merge, variance. \
+Did you mean 'variance'?
+    """
+    for name in given:
+        if name not in settings:
+            listed = ", ".join(sorted(settings))
+            raise SettingError(f"{who} has no setting {name!r}; it has {listed}.{hint(name, settings)}")
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """A guess at which of the known words was meant; nothing where none is near."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""The one place that speaks for missing optional dependencies.
+"""Optional dependencies: imported when they are needed, and asked for by name when they are missing.
 
 >>> need("json", "to read a plan").dumps([1])
 '[1]'
@@ -19,7 +19,7 @@ _EXTRA_OF = {
 
 
 def need(module: str, why: str) -> ModuleType:
-    """Import ``module``, or say which extra brings it and what it is needed for."""
+    """Import ``module``; if it is missing, say which extra installs it and why it is needed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Files that are written: whole or not at all, and where they are private, for their owner alone.
+"""Writing files: each is written whole or not at all, and a private one only its owner can read.
 
 >>> named("out/report.html", "the report").name
 'report.html'
@@ -18,11 +18,11 @@ from sidelight.errors import InputError
 from sidelight.sources import scheme_of, source_name
 
 _DEEPEST = 200
-"""Folders within each other. Python makes and walks them one within another, too."""
+"""Most folders within each other: Python makes and walks them recursively."""
 
 
 def named(path: str | Path, what: str) -> Path:
-    """The path, unless it names nothing that could be made: an empty one, a root, a null character."""
+    """The path, checked: an empty one, a root or one with a null character cannot name a file."""
     given = Path(path)
     if scheme_of(str(path)) is not None:
         raise InputError(f"{what} is kept in a file or folder; got the address {source_name(str(path))}.")
@@ -37,7 +37,7 @@ def named(path: str | Path, what: str) -> Path:
 
 @contextmanager
 def writing(path: str | Path, what: str, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A file to fill, that takes its place once it is whole; ``private`` ones are their owner's alone.
+    """A new file to write to, moved to ``path`` once it is complete; only its owner reads a ``private`` one.
 
     Half a file would mislead whoever finds it after a crash or on a full disk.
     """
@@ -63,13 +63,13 @@ def writing(path: str | Path, what: str, *, private: bool = False) -> Iterator[B
 
 
 def write_text(path: str | Path, text: str, what: str, *, private: bool = False) -> None:
-    """A text as a file, whole or not at all; what UTF-8 cannot say is written as a question mark."""
+    """Write a text file, whole or not at all; what UTF-8 cannot encode becomes a question mark."""
     with writing(path, what, private=private) as file:
         file.write(text.encode("utf-8", errors="replace"))
 
 
 def check_file(path: str | Path, what: str) -> None:
-    """Refuse a file that could not be written, before anything is paid for what it is to show."""
+    """Refuse a path that cannot be written, before anything is paid for the file's content."""
     target = named(path, what)
     if target.exists() and not target.is_file():
         raise InputError(f"{what} cannot be made at {target}: that is no file. Name another place.")
@@ -77,7 +77,7 @@ def check_file(path: str | Path, what: str) -> None:
 
 
 def check_room_for(folder: Path, what: str, *, parents: bool = True) -> None:
-    """Refuse a folder that could not be made, before anything is paid for what is to go there."""
+    """Refuse a folder that cannot be made, before anything is paid for its content."""
     named(folder, what)
     trial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:

@@ -1,4 +1,4 @@
-"""Files that somebody else wrote: their size and nesting are checked before anything is made of them.
+"""Reading files that somebody else wrote: size and nesting are checked before they are parsed.
 
 A schema, a workload, a release or a prior may come from a stranger. A file of some kilobytes can ask for
 any amount of memory or time: compressed zeros, lists in lists, numbers of a million digits. So a reader
@@ -23,15 +23,15 @@ _DEPTH = 64
 """Most lists or objects within each other; what sidelight writes has fewer than ten."""
 _MOST_MB = 2048
 _GROWTH = 32
-"""A parsed text takes up to about this many times its bytes: a list without items is two characters."""
+"""A parsed text takes up to about this many times its bytes: an empty list is two characters."""
 
 
 class ForeignError(ValueError):
-    """What is wrong with a file, in words that a reader puts into a sentence of its own."""
+    """What is wrong with a file, in words that the caller puts into its own message."""
 
 
 def most_bytes() -> int:
-    """How much memory what a foreign file holds may take."""
+    """Most memory that the content of a foreign file may take."""
     given = os.environ.get("SIDELIGHT_MAX_MB", "")
     if not given:
         return _MOST_MB << 20
@@ -50,7 +50,7 @@ def check_size(size: int, what: str) -> None:
 
 
 def read_text(path: Path) -> str:
-    """A file's text in UTF-8, unless it is too long to be parsed; the system's own errors are let through."""
+    """The text of a UTF-8 file, unless it is too long to parse. An OSError is not caught here."""
     size = path.stat().st_size
     check_size(size * _GROWTH, f"{path.name}, once it is parsed,")
     try:
@@ -86,7 +86,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _check_depth(value: Any) -> None:
-    """Refuse values that recursive code could not walk."""
+    """Refuse values nested too deeply for recursive code."""
     level = [value]
     for _ in range(_DEPTH):
         level = [part for whole in level for part in _parts(whole)]

@@ -1,7 +1,7 @@
-"""A value as a notebook shows it: one small table, readable in light and dark, that runs nothing.
+"""A value as a notebook shows it: one small table, readable in light and dark, without scripts.
 
-No colour is set but the alarm's, so the notebook's own show through. Everything that comes in is
-text: it is escaped here, and nowhere else.
+Only the alarm has a colour of its own; all else takes the notebook's. Everything passed in is text: it
+is escaped here, and nowhere else.
 
 >>> table("Budget", [("ε", "<1>")])
 '<div><table><caption>Budget</caption><tr><th scope="row">ε</th><td>&lt;1&gt;</td></tr></table></div>'
@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
 _MOST = 200
-"""Lines of a table; a notebook is no place for more."""
+"""Most rows of a table."""
 _LONGEST = 300
-"""Characters of a cell."""
+"""Most characters of a cell."""
 
 
 def table(

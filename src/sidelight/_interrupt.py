@@ -1,4 +1,4 @@
-"""Ctrl-C that waits: between a draw of noise and its line in the journal it would cost budget."""
+"""Ctrl-C, held back between a draw of noise and its line in the journal, where it would cost budget."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""Memory: long arrays block by block, and a refusal of what this machine could never hold."""
+"""Memory: long arrays in blocks, and a refusal of what this machine cannot hold."""
 
 import os
 import resource
@@ -8,7 +8,7 @@ from sidelight.errors import TooLargeError
 
 
 def blocks(size: int, at_once: int) -> Iterator[slice]:
-    """All places of an array, so many at a time, so that what is computed for each block stays small.
+    """Slices that cover an array, ``at_once`` entries each, so that temporary arrays stay small.
 
     >>> list(blocks(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
@@ -17,7 +17,7 @@ def blocks(size: int, at_once: int) -> Iterator[slice]:
 
 
 def check_room(size: int, what: str) -> None:
-    """Refuse what would take more bytes than this machine, or this process, can ever have."""
+    """Refuse anything that takes more bytes than this machine has, or than this process may use."""
     room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     room = room if limit == resource.RLIM_INFINITY else min(room, limit)

@@ -84,22 +84,20 @@ def audit_mechanism(
     public: Table | None = None,
     runs: int = 2000,
     confidence: float = 0.999,
-    statistic: Callable[[Outcome, tuple[Table, Table]], float] | None = None,
 ) -> Audit:
     """Attack a mechanism by the likelihood ratio of what it measured.
 
     The attacker knows both tables and every σ, so this is the best test of the measured part.
-    Audit zCDP at a large δ, such as 0.05, and ε between 1 and 2: the conversion from ρ is loose at
-    what a few thousand runs can see, and there it is least so.
+    Audit zCDP at a large δ, such as 0.05, and ε between 1 and 2. The conversion from ρ to (ε, δ) is least
+    loose there, so a few thousand runs can find a mechanism that draws too little noise.
     """
-    measure = statistic if statistic is not None else _likelihood_ratio
 
     def one_run(table: Table, seed: int) -> float:
         ledger = MemoryLedger(Promise(budget, unit, "audit"))
         curator = Curator(
             table, allotment=mechanism.allotment(budget), unit=unit, ledger=ledger, noise=SeededNoise(seed)
         )
-        return measure(mechanism.run(curator, workload, public=public), neighbours)
+        return _likelihood_ratio(mechanism.run(curator, workload, public=public), neighbours)
 
     return attack(one_run, neighbours, delta=budget.delta, runs=runs, confidence=confidence)
 
@@ -120,7 +118,7 @@ def _likelihood_ratio(outcome: Outcome, neighbours: tuple[Table, Table]) -> floa
 def _best_cut(
     first: NDArray[np.float64], second: NDArray[np.float64], delta: float, confidence: float
 ) -> tuple[float, bool]:
-    """The threshold and direction whose bound on these runs is largest: far tails prove little."""
+    """The threshold and direction with the largest bound on these runs."""
     best: tuple[float, float, bool] = (-math.inf, 0.0, True)
     pooled = np.concatenate([first, second])
     for cut in np.unique(np.quantile(pooled, np.linspace(0.02, 0.98, 97))):

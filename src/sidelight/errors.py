@@ -4,19 +4,19 @@
     ├── InputError            bad input or usage; nothing was read or charged     exit code 2
     │   ├── SchemaError       the schema itself is wrong
     │   ├── DataError         a table does not fit its schema, or cannot be read
-    │   ├── WorkloadError     a query or workload asks for what is not there
+    │   ├── WorkloadError     a query or workload cannot be answered
     │   ├── SettingError      a parameter is outside its range
-    │   ├── TooLargeError     it would not fit in memory
-    │   ├── NotFittedError    a Synthesizer was asked before it was fitted
+    │   ├── TooLargeError     the request would not fit in memory
+    │   ├── NotFittedError    a Synthesizer was used before it was fitted
     │   └── MissingExtraError an optional dependency is not installed
-    ├── LedgerError           a ledger is tampered with, foreign or unreadable    exit code 2
+    ├── LedgerError           a ledger was edited, is another table's, unreadable exit code 2
     ├── CheckpointError       a journal belongs to another run, or was edited     exit code 2
     ├── ReleaseError          a release folder is incomplete, newer or edited     exit code 2
     │   └── UnsavedError      a release was paid for, and could not be written    exit code 130
-    └── BudgetExhaustedError  the budget said no                                  exit code 3
+    └── BudgetExhaustedError  the remaining budget does not suffice               exit code 3
 
-A message says what was asked, what was found, and what to do next. It never holds a
-private value, nor an exact count, nor the address of a database.
+A message says what was asked, what was found, and what to do next. It never contains a
+private value, an exact count or the address of a database.
 """
 
 from sidelight.sources import without_addresses
@@ -28,7 +28,7 @@ class SidelightError(Exception):
     exit_code = 2
 
     def __init__(self, *said: object) -> None:
-        # PRIVACY: whoever wrote the sentence should have named the source by sources.source_name.
+        # PRIVACY: a second defence. The message should already name the source by sources.source_name.
         super().__init__(*(without_addresses(one) if isinstance(one, str) else one for one in said))
 
 
@@ -45,7 +45,7 @@ class DataError(InputError):
 
 
 class WorkloadError(InputError):
-    """A query or a workload asks for what is not there."""
+    """A query or a workload cannot be answered."""
 
 
 class SettingError(InputError):
@@ -53,11 +53,11 @@ class SettingError(InputError):
 
 
 class TooLargeError(InputError):
-    """What was asked for would not fit in memory."""
+    """The request would not fit in memory."""
 
 
 class NotFittedError(InputError, AttributeError):
-    """A Synthesizer was asked for what only fitting gives it."""
+    """A Synthesizer was used before it was fitted."""
 
 
 class MissingExtraError(InputError, ImportError):
@@ -65,7 +65,7 @@ class MissingExtraError(InputError, ImportError):
 
 
 class LedgerError(SidelightError):
-    """A ledger is tampered with, foreign or unreadable."""
+    """A ledger was edited, belongs to another table, or cannot be read."""
 
 
 class CheckpointError(SidelightError):
@@ -77,20 +77,20 @@ class ReleaseError(SidelightError):
 
 
 class UnsavedError(ReleaseError):
-    """A release was paid for, and could not be written. What was paid for is kept."""
+    """A release was paid for, but could not be written. The paid answers are kept in its checkpoint."""
 
     exit_code = 130
 
 
 class BudgetExhaustedError(SidelightError):
-    """The budget said no. Nothing was read and nothing was charged."""
+    """The remaining budget does not suffice. Nothing was read and nothing was charged."""
 
     exit_code = 3
 
 
 BudgetExhausted = BudgetExhaustedError
-"""The name that messages and people use."""
+"""The same, under the name that people type."""
 
 
 class PrivacyWarning(UserWarning):
-    """A promise that keeps the letter of differential privacy but protects little."""
+    """A promise that is differentially private by the letter, but protects people little."""

@@ -8,13 +8,14 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.privacy import event
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.noise import NoiseSource, discrete_gaussian, discrete_laplace
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Countable, Marginal, Query
+from sidelight.queries.query import Marginal, Query
 from sidelight.queries.query import answer as answer_of
 
 Array = NDArray[np.float64]
@@ -29,10 +30,10 @@ class Measurement:
     answer: Array = field(repr=False)
     stddev: float
     predicted: Array | None = field(default=None, repr=False)
-    """What a model said that had not seen this answer; None where none was asked."""
+    """What a model predicted before it saw this answer; None where no model was asked."""
 
-    def against(self, model: Countable) -> Self:
-        """The same with what a model predicts: the error of models is learned from how far they were off.
+    def against(self, model: CountSource) -> Self:
+        """The same measurement with a model's prediction, from which the model's error is learned.
 
         >>> from sidelight.models.histogram import Histogram
         >>> made = Measurement(Marginal(("a",)), np.array([30.0, 10.0]), 1.0)
@@ -48,7 +49,7 @@ class Measurement:
 
 
 def measuring(query: Query, cost: Cost, unit: Unit, *, noise: NoiseKind | None = None) -> Gaussian | Laplace:
-    """The event of measuring a query: Gaussian noise for zCDP and Laplace for pure ε, unless said.
+    """The event of measuring a query: Gaussian noise for zCDP, Laplace for pure ε, or the ``noise`` named.
 
     >>> from fractions import Fraction
     >>> from sidelight.queries.query import Marginal
@@ -98,7 +99,7 @@ def laplace(noise: NoiseSource, exact: NDArray[np.int64], event: event.Laplace) 
 
 
 def noise_stddev(measurements: Sequence[Measurement], attrs: Attrs, domain: Domain) -> float | None:
-    """σ of one cell of this marginal, from the inverse-variance mean of all that measured it.
+    """σ of one cell of this marginal, if all measurements of it are averaged by inverse variance.
 
     A measured marginal on more attributes counts too: its cells are summed, so each cell's
     variance is σ² times the number of cells that fall into it. None if nothing measured it.

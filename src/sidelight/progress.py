@@ -1,4 +1,4 @@
-"""What people see while they wait: one bar per phase, and nothing private on it.
+"""Progress bars: one for each phase, with nothing private on them.
 
 The phases of a run are plan, read, the rounds of the mechanism, and fit; the first counting of the
 table has a bar inside the rounds. A step tells outputs that were paid for, such as a selected
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 _REFRESHES = 2
-"""How often a second the bars are drawn: often enough for people, and too seldom to be felt."""
+"""How often a second the bars are redrawn."""
 
 
 class Progress(Protocol):
-    """A place that is told which phase runs and what has been done."""
+    """Is told which phase runs and what has been done."""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -27,11 +27,11 @@ class Progress(Protocol):
         ...
 
     def step(self, what: str, *, share: float) -> None:
-        """Something was done; ``share`` of the phase lies behind us."""
+        """Something was done; ``share`` of the phase is over."""
         ...
 
     def turn(self, name: str) -> None:
-        """The innermost phase is done; what is left of its block is a phase of this name."""
+        """End the innermost phase early; the rest of its block is a phase of this name."""
         ...
 
 
@@ -122,13 +122,13 @@ def plain(text: str) -> str:
 
 
 def _is_plain(letter: str) -> bool:
-    """Whether a letter only shows itself: no command to a terminal, nothing that turns the line around."""
-    # Two joiners are letters' own business in several scripts, and so are spaces of other widths.
+    """Whether a character is only displayed: no terminal command, no change of the text's direction."""
+    # Several scripts need two joiners within words, and spaces of other widths.
     return letter in "\n\t\u200c\u200d" or letter.isprintable() or category(letter) == "Zs"
 
 
 def one_line(text: str) -> str:
-    """The same on one line: a label may not pretend to be the next row.
+    """The same on one line, so that a label cannot look like another row.
 
     >>> one_line("age" + chr(10) + "sex")
     'age�sex'

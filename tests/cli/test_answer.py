@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import cards
 from sidelight.cli.app import app
 from sidelight.data.table import Table
 from sidelight.mechanisms.aim import AIM
@@ -22,7 +23,7 @@ def sidelight(*args):
 @pytest.fixture
 def folder(toy, tmp_path):
     outcome = AIM(rounds_per_attribute=4).run(toy.curator()[0], toy.workload)
-    return Release.of(outcome).save(tmp_path / "out")
+    return cards.released(outcome).save(tmp_path / "out")
 
 
 def without_model_error(folder: Path) -> Path:

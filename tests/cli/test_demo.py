@@ -109,7 +109,8 @@ def test_more_error_is_called_more():
     errors = {name: {"3-way": 0.2} for name in (demo.ALONE, demo.WITHOUT)} | {demo.WITH: {"3-way": 0.25}}
 
     assert (
-        demo._difference(errors) == "public data at the same ε: 25% more three-way error than without them."
+        demo._difference(errors)
+        == "with public data, at the same ε: 25% more three-way error than without them."
     )
 
 

@@ -157,3 +157,33 @@ def test_a_mean_for_every_region_does_not_take_the_private_table_for_a_public_on
 
     with pytest.raises(SidelightError, match="given as public data, too"):
         run("mean", people / "people.csv", *options, people / "people.csv")
+
+
+def test_both_commands_have_every_option_of_groups():
+    from dataclasses import fields
+
+    from sidelight.cli._groups import GroupOptions
+
+    shared = {field.name for field in fields(GroupOptions)}
+    for command, own in ((mean, {"by", "cell", "variance", "merge"}), (quantile, {"q", "density"})):
+        alone = typer.Typer()
+        alone.command()(command)
+        assert {option.name for option in typer.main.get_command(alone).params} >= shared | own
+
+
+@pytest.mark.parametrize("text", ["x", "nan?", ""])
+def test_a_variance_that_is_neither_a_number_nor_a_word_is_refused(text, people):
+    with pytest.raises(SidelightError, match="--variance must be a number or 'bound' or 'public'"):
+        run(
+            "mean",
+            people / "people.csv",
+            "--value",
+            "income",
+            "--bounds",
+            0,
+            100,
+            "--epsilon",
+            1,
+            "--variance",
+            text,
+        )

@@ -129,7 +129,7 @@ def test_a_finished_release_takes_away_its_journal_and_no_more(people):
     code, _, err = release(people)
 
     assert code == 0
-    assert "had been written already" in err
+    assert "was already complete; nothing more was spent" in err
     assert [path.name for path in (people / "out.checkpoint").iterdir()] == ["precious.txt"]
 
 

@@ -54,7 +54,7 @@ REFUSED = [
 
 def sidelight(*args, folder):
     done = commands.sidelight(*args, folder=folder)
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, done.said
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ COLUMNS = (
 
 def sidelight(*args, folder):
     done = commands.sidelight(*args, folder=folder)
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, done.said
 
 
 @pytest.fixture

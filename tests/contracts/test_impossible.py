@@ -137,7 +137,7 @@ def test_public_records_beside_a_prior_fitted_without_the_declaration_do_not_und
     plain = Domain.of(DOMAIN.sizes)
     prior = Prior(
         GraphicalModel.uniform(plain, total=1.0), dict.fromkeys(plain.attrs, 100.0), 100.0, {},
-        grain=Support.of_table(table(seed=2), total=1.0), grain_share=0.5,
+        sample=Support.of_table(table(seed=2), total=1.0), sample_share=0.5,
     )  # fmt: skip
 
     for share, kind in ((0.0, Blend), (0.5, Support)):
@@ -152,7 +152,7 @@ def test_public_records_that_are_all_impossible_are_as_good_as_none():
     grain = Support(plain, np.array([[0, 2, 1, 1], [1, 1, 1, 0]]), np.array([0.5, 0.5]), 1.0)
     prior = Prior(
         GraphicalModel.uniform(plain, total=1.0), dict.fromkeys(plain.attrs, 100.0), 100.0, {},
-        grain=grain, grain_share=0.5,
+        sample=grain, sample_share=0.5,
     )  # fmt: skip
 
     assert_possible(made(Aperture(max_rounds=3), public=prior))

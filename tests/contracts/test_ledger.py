@@ -8,8 +8,9 @@ import pytest
 from sidelight.errors import BudgetExhausted, LedgerError, SettingError
 from sidelight.privacy.accountant import Accountant
 from sidelight.privacy.budget import Budget, Epsilon, Rho
+from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Exponential, Gaussian, Laplace
-from sidelight.privacy.ledger import MemoryLedger, Promise, new_run
+from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 
@@ -342,14 +343,14 @@ def test_the_key_of_marks_stays_and_stands_in_no_line(ledger):
 
 def test_a_payment_is_taken_up_once(ledger):
     run = ledger.begin(BUDGET.rho() / 2, label="first")
-    payment = ledger.append(gaussian(BUDGET.rho() / 10), run=run, place=0)
+    payment = ledger.append(gaussian(BUDGET.rho() / 10), run=run, nth=0)
     before = ledger.spent
 
     ticket = ledger.draw(payment, run=run)
 
     assert ticket
     assert ledger.draw(payment, run=run) is None
-    assert [(paid.line, paid.place, paid.ticket) for paid in ledger.payments(run)] == [(payment, 0, ticket)]
+    assert [(paid.line, paid.nth, paid.ticket) for paid in ledger.payments(run)] == [(payment, 0, ticket)]
     assert ledger.spent == before
     ledger.verify()
 
@@ -372,16 +373,16 @@ def test_only_a_payment_of_the_same_open_run_can_be_taken_up(ledger):
 def test_a_place_that_is_paid_for_again_is_paid_out_of_the_promise(ledger):
     tenth = BUDGET.rho() / 10
     run = ledger.begin(tenth * 2, label="drawn again")
-    ledger.draw(ledger.append(gaussian(tenth), run=run, place=0), run=run)
+    ledger.draw(ledger.append(gaussian(tenth), run=run, nth=0), run=run)
 
-    ledger.draw(ledger.append(gaussian(tenth), run=run, place=0), run=run)
+    ledger.draw(ledger.append(gaussian(tenth), run=run, nth=0), run=run)
 
     assert ledger.spent == (tenth * 3).value  # the allotment is whole, for the rest of the path
-    ledger.append(gaussian(tenth), run=run, place=1)
+    ledger.append(gaussian(tenth), run=run, nth=1)
     summary = ledger.run(run)
     assert (summary.events, summary.repeats, summary.spent) == (3, 1, tenth * 3)
     with pytest.raises(BudgetExhausted):
-        ledger.append(gaussian(BUDGET.rho()), run=run, place=2)
+        ledger.append(gaussian(BUDGET.rho()), run=run, nth=2)
 
     ledger.close(run)
     assert ledger.spent == (tenth * 3).value
@@ -391,11 +392,11 @@ def test_a_place_that_is_paid_for_again_is_paid_out_of_the_promise(ledger):
 
 def test_what_the_promise_cannot_pay_again_is_refused_and_changes_nothing(ledger):
     run = ledger.begin(BUDGET.rho(), label="all of it")
-    ledger.append(gaussian(BUDGET.rho() / 10), run=run, place=0)
+    ledger.append(gaussian(BUDGET.rho() / 10), run=run, nth=0)
     before = ledger.head, ledger.spent
 
     with pytest.raises(BudgetExhausted, match=r"pay again for 1 answer(?s:.*)nothing was charged"):
-        ledger.append(gaussian(BUDGET.rho() / 10), run=run, place=0)
+        ledger.append(gaussian(BUDGET.rho() / 10), run=run, nth=0)
     with pytest.raises(BudgetExhausted, match="pay again for 2 answers"):
         ledger.require_again([BUDGET.rho() / 100] * 2, run=run)
 
@@ -407,12 +408,12 @@ def test_a_path_that_is_dearer_the_second_time_is_paid_for_to_its_end(ledger):
     """Costs may depend on what was drawn: the places that were paid for were cheap, the next one is not."""
     tenth = BUDGET.rho() / 10
     run = ledger.begin(tenth * 4, label="adaptive")
-    ledger.append(gaussian(tenth * 3), run=run, place=0)
+    ledger.append(gaussian(tenth * 3), run=run, nth=0)
     with pytest.raises(BudgetExhausted, match="this run has"):
-        ledger.append(gaussian(tenth * 2), run=run, place=1)
+        ledger.append(gaussian(tenth * 2), run=run, nth=1)
 
-    ledger.append(gaussian(tenth), run=run, place=0)
-    ledger.append(gaussian(tenth * 3), run=run, place=1)
+    ledger.append(gaussian(tenth), run=run, nth=0)
+    ledger.append(gaussian(tenth * 3), run=run, nth=1)
 
     assert ledger.run(run).spent == tenth * 7
     assert ledger.spent == (tenth * 8).value
@@ -424,8 +425,8 @@ def test_a_path_that_is_dearer_the_second_time_is_paid_for_to_its_end(ledger):
 def test_pure_costs_that_are_paid_again_are_priced_one_by_one(ledger):
     epsilon = Epsilon(Fraction(1, 10))
     run = ledger.begin(epsilon * 2, label="laplace")
-    for place in (0, 0, 0, 1):
-        ledger.append(laplace(epsilon), run=run, place=place)
+    for nth in (0, 0, 0, 1):
+        ledger.append(laplace(epsilon), run=run, nth=nth)
 
     assert ledger.spent == BUDGET.price(epsilon * 2) + 2 * BUDGET.price(epsilon)
     ledger.close(run)
@@ -436,15 +437,15 @@ def test_pure_costs_that_are_paid_again_are_priced_one_by_one(ledger):
 def test_no_place_is_skipped(ledger):
     run = ledger.begin(BUDGET.rho() / 2, label="first")
 
-    with pytest.raises(LedgerError, match="place 1 cannot be paid for before place 0"):
-        ledger.append(gaussian(BUDGET.rho() / 10), run=run, place=1)
+    with pytest.raises(LedgerError, match="answer 1 cannot be paid for before answer 0"):
+        ledger.append(gaussian(BUDGET.rho() / 10), run=run, nth=1)
 
     assert tuple(ledger.events(run)) == ()
 
 
 def test_a_ticket_that_was_brought_here_is_brought_once(ledger):
     run = ledger.begin(BUDGET.rho() / 2, label="put back")
-    first, second = (ledger.append(gaussian(BUDGET.rho() / 10), run=run, place=0) for _ in range(2))
+    first, second = (ledger.append(gaussian(BUDGET.rho() / 10), run=run, nth=0) for _ in range(2))
 
     assert ledger.draw(first, run=run, ticket="t") == "t"
     assert ledger.draw(second, run=run, ticket="t") == "t"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+import cards
 from sidelight.curator.journal import Journal
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
@@ -322,7 +323,7 @@ def test_samples_have_the_number_asked_for_and_follow_the_model(case, run):
 def test_a_saved_release_comes_back_the_same(case, run, tmp_path):
     outcome, _, _ = run(case)
 
-    loaded = Release.load(Release.of(outcome).save(tmp_path / "out"))
+    loaded = Release.load(cards.released(outcome).save(tmp_path / "out"))
 
     assert np.allclose(loaded.count(("c", "a")), outcome.count(("c", "a")), rtol=0, atol=1e-9)
     assert loaded.events == outcome.events
@@ -362,8 +363,8 @@ def test_the_entangled_case_goes_beyond_its_tree(run):
     for public in (None, "useless"):
         outcome, _, _ = run(case, public=public)
 
-        assert outcome.facts["aperture"]["particle_rounds"] > 0
-        assert outcome.facts["aperture"]["particles"] > 1000
+        assert outcome.aperture.particle_rounds > 0
+        assert outcome.aperture.particles > 1000
 
 
 # Mechanisms that break a promise are caught -----------------------------------------------------------

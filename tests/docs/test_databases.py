@@ -63,7 +63,7 @@ def test_the_roles_of_the_guide_release_and_can_do_no_more(office):
         progress=False,
     )
 
-    assert release.card["ledger"]["name"] == "people"
+    assert release.card.ledger.name == "people"
     with pytest.raises(SidelightError, match="others cannot be read: this role lacks the right"):
         sl.Table.read(f"{reader}#others", SCHEMA)
     for statement in ("DELETE FROM people", "CREATE TABLE mine (a int)", "CREATE TEMP TABLE mine (a int)"):

@@ -66,6 +66,15 @@ def test_every_public_name_is_in_the_reference():
     assert sorted(re.findall(r"^::: sidelight\.(\w+)$", text, re.MULTILINE)) == sorted(sidelight.__all__)
 
 
+def test_the_papers_of_every_mechanism_are_on_the_page_that_helps_to_choose():
+    page = (DOCS / "guides" / "mechanism.md").read_text(encoding="utf-8")
+    filled = hook("reference").on_page_markdown(page)
+
+    assert "- `aim`: McKenna, Mullins, Sheldon, Miklau, " in filled
+    assert "- `pmw-pub`: Liu, Vietri, Steinke, Ullman, Wu, " in filled
+    assert "<!-- papers -->" not in filled
+
+
 def test_every_command_and_option_is_in_the_reference():
     from sidelight.cli.app import app
 

@@ -13,13 +13,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import changes
 
-from sidelight.cli._groups import read_groups
+from sidelight.cli._groups import GroupOptions, read_groups
 from sidelight.errors import DataError
 from sidelight.privacy.unit import Unit
-from sidelight.statistics import grouped
 from sidelight.statistics.columns import Cells, numbers, read_columns
 from sidelight.statistics.group import Group
-from sidelight.statistics.grouped import grouped_mean
+from sidelight.statistics.grouped_mean import grouped_mean
 
 VALUES = [10.0, 20.5, 30.0, 40.25, 50.0, 60.0, 70.0, 80.0]
 CELLS: dict[str, tuple[list[Any], list[Any]]] = {
@@ -50,7 +49,7 @@ def behind_the_curator(monkeypatch):
         seen.append((values.tolist(), codes.tolist()))
         raise SeenError
 
-    monkeypatch.setattr(grouped, "CellCurator", hand_over)
+    monkeypatch.setattr("sidelight.statistics.grouped_mean.CellCurator", hand_over)
 
     def look(table, **options):
         with pytest.raises(SeenError):
@@ -126,16 +125,16 @@ def test_one_value_of_a_group_changes_no_other(holder, tmp_path):
     [
         ("income", {"epsilon": 1.0}),
         ("income", {"epsilon_column": "need"}),
-        ("income", {"group_column": "who", "needs": ["1=0.5", "2=public"]}),
+        ("income", {"group_column": "who", "group": ["1=0.5", "2=public"]}),
     ],
     ids=["one ε", "column of ε", "column of groups"],
 )
 def test_one_value_changes_nobody_elses_on_the_command_line(changed, options, holder, tmp_path):
     columns = {"income": VALUES, "need": [0.5, 1.0] * 4, "who": [1, 2] * 4}
-    settings = {"epsilon": None, "epsilon_column": None, "group_column": None, "needs": None, "public": None}
 
     def read(table):
-        groups = read_groups(table, "income", **(settings | options), unit=Unit("replace"), missing=50.0)
+        asked = GroupOptions(table=table, value="income", bounds=(0, 100), missing="50", **options)
+        groups = read_groups(asked)
         return [value for group in groups for value in group._values.tolist()]
 
     before = read(changes.HOLDERS[holder](columns, tmp_path))

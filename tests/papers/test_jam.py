@@ -68,7 +68,7 @@ def test_the_data_sets_are_the_papers(table_of, name, attributes, private, publi
 
     assert (len(ours.domain), ours.records, theirs.records) == (attributes, private, public)
     assert ours.domain.size(ours.domain.attrs) == pytest.approx(cells, rel=0.006)
-    mean = np.mean([ours.domain.size(attrs) for attrs in workload.supports])
+    mean = np.mean([ours.domain.size(attrs) for attrs in workload.attribute_sets])
     assert mean == pytest.approx(marginal, rel=0.003)
 
 
@@ -112,7 +112,7 @@ def test_the_first_round_of_the_papers_setting(table_of):
     assert isinstance(selection, Exponential)
     assert float(selection.epsilon) == pytest.approx(0.02825886, abs=1e-7)
     assert selection.sensitivity == Fraction(4)
-    assert outcome.facts["rounds"][0]["stddev"] == pytest.approx(50.044964, abs=1e-5)
+    assert outcome.rounds[0].stddev == pytest.approx(50.044964, abs=1e-5)
 
 
 def test_where_public_data_are_unbiased_jam_is_far_below_aim_at_small_epsilon(table_of):

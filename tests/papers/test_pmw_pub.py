@@ -72,10 +72,10 @@ def massachusetts(shared_data):
 
 
 def largest_error(model, private, workload):
-    exact = private.count_many(list(workload.supports))
+    exact = private.count_many(list(workload.attribute_sets))
     gaps = [
         np.abs(model.count(attrs) - count).max()
-        for attrs, count in zip(workload.supports, exact, strict=True)
+        for attrs, count in zip(workload.attribute_sets, exact, strict=True)
     ]
     return max(gaps) / private.records
 

@@ -6,14 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from personal_quantile import personalised_runs
+from run_law import chances
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.event import Exponential
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_mean import mixed_mean
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.personal_quantile import personalised_runs
-from sidelight.statistics.quantile import chances, exponential_quantile, runs
+from sidelight.statistics.quantile import exponential_quantile, runs
 from sidelight.testing import SeededNoise
 
 BITS = 10

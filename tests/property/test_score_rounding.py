@@ -67,15 +67,21 @@ def cases(draw):
     return exact, other, counts, 2.0 ** draw(st.floats(20, 44)) / CELLS, draw(st.floats(0.01, 100.0))
 
 
+def penalised(counts, penalty, weight):
+    """Every score with a penalty per cell."""
+    model = Answering(counts)
+    return (
+        ModelError(model, penalty),
+        WeightedError(model, weights={("a",): weight}, cell_penalty=penalty),
+        JointError(model, {("a",): counts[::-1]}, cell_noise=penalty),
+    )
+
+
 @given(cases())
 def test_a_penalty_of_any_size_adds_nothing_to_the_sensitivity(case):
     exact, other, counts, penalty, weight = case
 
-    for score in (
-        ModelError(Answering(counts), penalty),
-        WeightedError(Answering(counts), weights={("a",): weight}, cell_penalty=penalty),
-        JointError(Answering(counts), {}, cell_noise=penalty),
-    ):
+    for score in penalised(counts, penalty, weight):
         assert excess(score, QUERY, exact, other) <= 1
 
 
@@ -85,11 +91,7 @@ def test_a_penalty_near_to_the_error_adds_nothing_to_the_sensitivity(case):
     exact, other, counts, _, weight = case
     penalty = l1_error(exact, counts) / CELLS
 
-    for score in (
-        ModelError(Answering(counts), penalty),
-        WeightedError(Answering(counts), weights={("a",): weight}, cell_penalty=penalty),
-        JointError(Answering(counts), {("a",): counts[::-1]}, cell_noise=penalty),
-    ):
+    for score in penalised(counts, penalty, weight):
         assert excess(score, QUERY, exact, other) <= 1
 
 
@@ -105,11 +107,7 @@ def test_no_search_near_the_bound_of_the_grid_finds_an_excess():
         counts = rng.random(CELLS) * rng.choice([3.0, size / CELLS])
         counts[:2] = 5 + rng.random(), 0.0
         penalty = rng.choice([size, l1_error(exact, counts)]) / CELLS
-        for score in (
-            ModelError(Answering(counts), penalty),
-            WeightedError(Answering(counts), weights={("a",): weight}, cell_penalty=penalty),
-            JointError(Answering(counts), {}, cell_noise=penalty),
-        ):
+        for score in penalised(counts, penalty, weight):
             assert excess(score, QUERY, exact, other) <= 1
 
 

@@ -115,14 +115,14 @@ def pays_late() -> None:
 
     pay, keep, owed = SqlLedger.append, Journal.append, []
 
-    def later(ledger: Any, event: Any, *, run: str, place: int) -> int:
-        owed.append((ledger, event, run, place))
+    def later(ledger: Any, event: Any, *, run: str, nth: int) -> int:
+        owed.append((ledger, event, run, nth))
         return 0
 
     def keep_then_pay(journal: Any, event: Any, output: Any, ticket: str) -> None:
         keep(journal, event, output, ticket)
-        for ledger, due, run, place in owed:
-            draw(ledger, pay(ledger, due, run=run, place=place), run=run, ticket=ticket)
+        for ledger, due, run, nth in owed:
+            draw(ledger, pay(ledger, due, run=run, nth=nth), run=run, ticket=ticket)
         owed.clear()
 
     draw = SqlLedger.draw

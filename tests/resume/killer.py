@@ -136,7 +136,7 @@ def looked(folder: Path, checkpoint: str | None) -> dict[str, Any]:
     ledger.verify()
     runs = ledger.runs()
     payments = [payment for run in runs for payment in ledger.payments(run.id)]
-    paid = list({payment.place: payment.event.as_json() for payment in payments}.values())
+    paid = list({payment.nth: payment.event.as_json() for payment in payments}.values())
     tickets = {payment.ticket: payment.event.as_json() for payment in payments}
     drawn = Counter((folder / "drawn.jsonl").read_text(encoding="utf-8").splitlines())
     found: dict[str, Any] = {

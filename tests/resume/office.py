@@ -28,7 +28,8 @@ from sidelight.errors import BudgetExhausted, CheckpointError, LedgerError
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import ChainedLedger, MemoryLedger
+from sidelight.privacy.chained_ledger import ChainedLedger
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
@@ -39,7 +40,7 @@ from sidelight.releases.run import run as carry_out
 from sidelight.testing import SeededNoise
 
 SIZES = {"a": 2, "b": 3}
-PLACES = 4
+ANSWERS = 4
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 REFUSALS = (BudgetExhausted, CheckpointError, LedgerError)
 
@@ -57,11 +58,11 @@ class Wanderer(Mechanism):
 
     def run(self, curator: Curator, workload: Any, *, public: Any = None) -> Outcome:
         measurements: list[Any] = []
-        for place in range(PLACES):
+        for nth in range(ANSWERS):
             odd = bool(measurements) and int(measurements[-1].answer[0]) % 2 == 1
             cost = curator.remaining
-            if place < PLACES - 1:
-                cost, _ = cost.split(Fraction(1, 2) if odd else Fraction(1, PLACES - place))
+            if nth < ANSWERS - 1:
+                cost, _ = cost.split(Fraction(1, 2) if odd else Fraction(1, ANSWERS - nth))
             measurements.append(curator.measure(Marginal(("a",) if odd else ("b",)), cost))
         domain = Domain.of(SIZES)
         return Outcome(
@@ -71,7 +72,7 @@ class Wanderer(Mechanism):
         )
 
     def outlook(self, domain: Any, workload: Any, *, allotment: Any, unit: Any) -> Outlook:
-        return Outlook(measurements=PLACES, stddev=1.0, model_bytes=0, counting_bytes=0)
+        return Outlook(measurements=ANSWERS, stddev=1.0, model_bytes=0, counting_bytes=0)
 
     def noisiest(self, domain: Any, workload: Any, *, allotment: Any, unit: Any) -> tuple[()]:
         return ()

@@ -1,11 +1,8 @@
 """What once gave answers for free: copies of a checkpoint that leapfrog, and a journal that is cut."""
 
 import contextlib
-import io
 import json
 import shutil
-import sys
-import warnings
 from collections import Counter
 from fractions import Fraction
 from unittest import mock
@@ -14,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import commands
 import sidelight as sl
 import sidelight.curator.curator
-from sidelight.cli.app import main
 from sidelight.errors import BudgetExhausted
 from sidelight.privacy.promise import Promise
 from sidelight.progress import Silent
@@ -110,9 +107,9 @@ def test_copies_that_leapfrog_are_each_charged_in_full(office):
     assert len(office.drawn) == run.events == 4 * (STEPS - 1) + 1
     assert run.repeats == 3 * (STEPS - 1)
     assert float(run.spent) == pytest.approx(float(run.allotment) * run.events / STEPS)
-    assert Fraction(made[-1].card["spent"]) == run.spent.value
-    assert made[-1].card["paid_again"]["events"] == run.repeats
-    assert made[-1].card["epsilon_spent"] > 0.9
+    assert made[-1].card.spent == run.spent.value
+    assert made[-1].card.paid_again.events == run.repeats
+    assert made[-1].card.epsilon_spent > 0.9
     assert not run.is_open
 
 
@@ -150,19 +147,6 @@ def test_a_journal_that_is_cut_again_and_again_pays_each_time_until_nothing_is_l
     assert 10 < run.repeats < 20  # what ε = 1 holds beside ε = 0.5, in sixths of ε = 0.5
 
 
-def sidelight_command(*args, folder):
-    err = io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", *args]),
-        warnings.catch_warnings(),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return stop.value.code, err.getvalue()
-
-
 RELEASE = ("release", "p.csv", "--schema", "p.toml", "--ledger", "l", "--epsilon", ".5",
            "--mechanism=mwem", "--workload=1-way", "--set", "rounds=2", "--checkpoint", "c")  # fmt: skip
 
@@ -183,12 +167,12 @@ def cut(folder):
 
 
 def test_the_command_says_that_it_paid_again(folder):
-    sidelight_command("ledger", "open", "l", "--epsilon", "1", "--delta", "1e-9", folder=folder)
+    commands.sidelight("ledger", "open", "l", "--epsilon", "1", "--delta", "1e-9", folder=folder)
     with mock.patch.object(Silent, "turn", side_effect=KeyboardInterrupt):  # once all is drawn
-        assert sidelight_command(*RELEASE, "--out", "out", "--quiet", folder=folder)[0] == 130
+        assert commands.sidelight(*RELEASE, "--out", "out", "--quiet", folder=folder).returncode == 130
     cut(folder)
 
-    code, said = sidelight_command(*RELEASE, "--out", "out", folder=folder)
+    code, _, said = commands.sidelight(*RELEASE, "--out", "out", folder=folder)
 
     assert code == 0, said
     assert "One answer was drawn more than once" in said
@@ -202,12 +186,12 @@ def test_the_command_says_that_it_paid_again(folder):
 
 
 def test_the_command_says_what_to_do_where_it_cannot_pay_again(folder):
-    sidelight_command("ledger", "open", "l", "--epsilon", "0.5", "--delta", "1e-9", folder=folder)
+    commands.sidelight("ledger", "open", "l", "--epsilon", "0.5", "--delta", "1e-9", folder=folder)
     with mock.patch.object(Silent, "turn", side_effect=KeyboardInterrupt):
-        sidelight_command(*RELEASE, "--out", "out", "--quiet", folder=folder)
+        commands.sidelight(*RELEASE, "--out", "out", "--quiet", folder=folder)
     cut(folder)
 
-    code, said = sidelight_command(*RELEASE, "--out", "out", folder=folder)
+    code, _, said = commands.sidelight(*RELEASE, "--out", "out", folder=folder)
 
     assert code == 3
     (run,) = sl.SqlLedger.open(folder / "l").runs()

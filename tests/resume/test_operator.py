@@ -20,10 +20,10 @@ from hypothesis.stateful import (
 )
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from office import PLACES, Office
+from office import ANSWERS, Office
 
 from sidelight.curator.door import Door
-from sidelight.privacy.ledger import ChainedLedger
+from sidelight.privacy.chained_ledger import ChainedLedger
 
 MEMORY = Path("/dev/shm")
 some = st.integers(0, 63)
@@ -60,7 +60,7 @@ class Operator(RuleBasedStateMachine):
     def charged_for_all_that_was_drawn(self):
         self.office.check()
 
-    @rule(stops_after=st.one_of(st.none(), st.integers(1, PLACES)))
+    @rule(stops_after=st.one_of(st.none(), st.integers(1, ANSWERS)))
     def begin(self, stops_after):
         self.office.work(self.home / self.name(), stops_after=stops_after)
 
@@ -69,7 +69,7 @@ class Operator(RuleBasedStateMachine):
         self.office.work(self.home / self.name(), dies_at=dies_at)
 
     @precondition(has_folder)
-    @rule(which=some, stops_after=st.one_of(st.none(), st.integers(1, PLACES)))
+    @rule(which=some, stops_after=st.one_of(st.none(), st.integers(1, ANSWERS)))
     def resume(self, which, stops_after):
         self.office.work(self.pick(which), stops_after=stops_after)
 
@@ -79,7 +79,7 @@ class Operator(RuleBasedStateMachine):
         self.office.work(self.pick(which), dies_at=dies_at)
 
     @precondition(has_folder)
-    @rule(which=some, other=some, stops_after=st.integers(1, PLACES))
+    @rule(which=some, other=some, stops_after=st.integers(1, ANSWERS))
     def two_at_a_time(self, which, other, stops_after):
         """Another process runs from its folder while this one is counting."""
         overtaking = self.pick(other)
@@ -95,7 +95,7 @@ class Operator(RuleBasedStateMachine):
         self.office.copy(self.pick(which), self.name())
 
     @precondition(has_folder)
-    @rule(which=some, lines=st.integers(1, PLACES))
+    @rule(which=some, lines=st.integers(1, ANSWERS))
     def cut_lines(self, which, lines):
         self.office.cut(self.pick(which), lines=lines)
 
@@ -172,13 +172,13 @@ def draws_first():
     """Noise that is drawn before its payment is taken up."""
 
     def pay_then(door, event, look, draw):
-        place = len(door._accountant.events)
+        nth = len(door._accountant.events)
         door._accountant.charge(event)
-        if place < len(door._journal.outputs):
-            return door._replayed(event, place)
-        payment = door._paid(event, place)
+        if nth < len(door._journal.outputs):
+            return door._replayed(event, nth)
+        payment = door._paid(event, nth)
         output = draw(look())
-        door._journal.append(event, output, door._ticket(payment, event, place))
+        door._journal.append(event, output, door._ticket(payment, event, nth))
         return output
 
     with mock.patch.object(Door, "_pay_then", pay_then):
@@ -193,11 +193,9 @@ def trusts_the_ledgers_events():
 
     def trusting(door, payments):
         take_up(door, payments)
-        paid = {payment.place: payment for payment in payments}
-        door._paid = lambda event, place: (
-            paid[place].line if place in paid else Door._paid(door, event, place)
-        )
-        door._ticket = lambda payment, event, place, ticket=None: (
+        paid = {payment.nth: payment for payment in payments}
+        door._paid = lambda event, nth: paid[nth].line if nth in paid else Door._paid(door, event, nth)
+        door._ticket = lambda payment, event, nth, ticket=None: (
             door._ledger.draw(payment, run=door._run, ticket=ticket) or next(tickets)
         )
 
@@ -207,12 +205,12 @@ def trusts_the_ledgers_events():
 
 @contextmanager
 def pays_out_of_the_allotment_only_once():
-    """A place that is paid for again costs nothing."""
+    """An answer that is paid for again costs nothing."""
     append = ChainedLedger.append
 
-    def cheaply(ledger, event, *, run, place):
-        before = [payment for payment in ledger.payments(run) if payment.place == place]
-        return before[0].line if before else append(ledger, event, run=run, place=place)
+    def cheaply(ledger, event, *, run, nth):
+        before = [payment for payment in ledger.payments(run) if payment.nth == nth]
+        return before[0].line if before else append(ledger, event, run=run, nth=nth)
 
     def drawing(ledger, payment, *, run, ticket=None):
         return draw(ledger, payment, run=run, ticket=ticket) or next(tickets)

@@ -67,10 +67,10 @@ PUBLIC = ROUGH.prior(
 # With records beside the model, so that a blend of both is chosen at the end.
 GRAINY = replace(
     PUBLIC,
-    grain=Support(DOMAIN, np.array([[0, 0], [0, 1], [1, 1]]), np.array([0.4, 0.2, 0.4]), 1.0),
-    grain_share=0.5,
+    sample=Support(DOMAIN, np.array([[0, 0], [0, 1], [1, 1]]), np.array([0.4, 0.2, 0.4]), 1.0),
+    sample_share=0.5,
 )
-PRIORS = {"model alone": replace(PUBLIC, grain=None, grain_share=0.0), "records beside it": GRAINY}
+PRIORS = {"model alone": replace(PUBLIC, sample=None, sample_share=0.0), "records beside it": GRAINY}
 
 
 @pytest.mark.parametrize("prior", PRIORS)

@@ -102,7 +102,7 @@ def attack_on_choice(relation, *, kind=Curator, runs=1200, gap_is_told=False):
         if gap_is_told:
             # Only where the two marginals differ in score can there be a gap.
             return float(curator.gap == 0)
-        return float(release.facts["rounds"][0]["marginal"] == ["a"])
+        return float(release.rounds[0].marginal == ("a",))
 
     return attack(one_run, choosers_neighbours(relation), delta=CHOICE.delta, runs=runs, confidence=0.99)
 

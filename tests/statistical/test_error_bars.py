@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import cards
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
@@ -13,7 +14,6 @@ from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
-from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 
 DOMAIN = Domain.of({"a": 4, "b": 5, "c": 3, "d": 4, "e": 2})
@@ -42,9 +42,9 @@ def errors(mechanism, seed):
     )  # fmt: skip
     workload = Workload.marginals(DOMAIN, degree=2)
     given = public if mechanism.public_data == "optional" else None
-    release = Release.of(mechanism.run(curator, workload, public=given))
+    release = cards.released(mechanism.run(curator, workload, public=given))
     found = []
-    for attrs in workload.supports:
+    for attrs in workload.attribute_sets:
         bars, exact = release.error_bars(attrs), private.count(attrs)
         found.append((np.abs(bars.estimate - exact) / bars.standard_error)[exact >= 50])
     return np.concatenate(found)

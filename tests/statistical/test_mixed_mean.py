@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from personalised import sample_mean, sample_variance, threshold_mean
 from sidelight.statistics.group import Group
-from sidelight.statistics.grouped import grouped_mean
+from sidelight.statistics.grouped_mean import grouped_mean
 from sidelight.statistics.mixed_mean import mixed_mean
-from sidelight.statistics.personalised import sample_mean, sample_variance, threshold_mean
 from sidelight.testing import SeededNoise
 
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from personal_quantile import personalised_quantile_place, personalised_runs
+from run_law import chances
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.event import Exponential
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.personal_quantile import personalised_quantile_place, personalised_runs
-from sidelight.statistics.quantile import chances, exponential_quantile, runs
+from sidelight.statistics.quantile import exponential_quantile, runs
 from sidelight.testing import SeededNoise
 
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]

@@ -15,8 +15,31 @@ from sidelight.errors import SettingError
 from sidelight.progress import one_line, plain
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")]
-SchemaFile = Annotated[Path, typer.Option("--schema", help="Columns, bins, labels and the unit (TOML).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither progress nor remarks.")]
+SchemaFile = Annotated[
+    Path,
+    typer.Option("--schema", help="Schema file (TOML): columns, bins, labels, what one person can change."),
+]
+WorkloadName = Annotated[
+    str,
+    typer.Option(
+        "--workload",
+        help="Which counts: '2-way' is every pair of columns, '3-way' every triple, 'cuboids' every set; "
+        "or a JSON file.",
+    ),
+]
+MechanismName = Annotated[
+    str | None,
+    typer.Option("--mechanism", help="Name of the mechanism. Default: aperture with --public, mwem without."),
+]
+PublicData = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--public",
+        help="A public table of the same schema; or the folder of a prior or an earlier release. "
+        "Repeat for several tables.",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the mechanism, such as rounds=30. May be repeated."),
@@ -26,8 +49,8 @@ _CONTROL = re.compile("[\x7f-\x9f]")
 
 
 def talk(text: str) -> None:
-    """Say something to the person; never part of the result."""
-    with contextlib.suppress(OSError):  # nobody listens: no reason to stop a run that has been paid for
+    """Print a remark to stderr; it is never part of the result."""
+    with contextlib.suppress(OSError):  # stderr is closed: no reason to stop a run that has been paid for
         typer.echo(plain(text), err=True)
 
 
@@ -39,23 +62,23 @@ def tell(text: str) -> None:
 def tell_json(value: Any) -> None:
     """Print a result for a program."""
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    # What JSON itself leaves as it is: commands to a terminal beyond the first 32 characters.
+    # JSON escapes the first 32 control characters; a terminal also obeys those from 127 to 159.
     typer.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def remark_on_private(ledger: str | None) -> None:
-    """Say so where spending is kept nowhere."""
+    """Warn where no ledger records the spending."""
     if ledger is None:
-        talk("no --ledger: nobody will remember what this spent. See `sidelight ledger open --help`.")
+        talk("no --ledger: this spending is recorded nowhere. See `sidelight ledger open --help`.")
 
 
 def tell_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:
-    """Print a result as a table, as wide as it needs where nobody is watching."""
+    """Print a result as a table, fitted to the terminal, or 160 characters wide where there is none."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    # Names and labels are other people's text, so none of it is markup.
+    # Names and labels may come from strangers, so none of them is read as markup.
     table = Table(title=Text(one_line(title), style="table.title"), title_justify="left")
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], (int, float, type(None))) for row in rows)
@@ -84,7 +107,7 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
 
 
 def one_or_all(given: list[str] | None) -> str | list[str] | None:
-    """What a repeatable option holds: nothing, the one value, or all of them."""
+    """The value of a repeatable option: None, the single value, or a list of several."""
     if not given:
         return None
     return given[0] if len(given) == 1 else given

@@ -9,16 +9,18 @@ from sidelight.cli._shared import Json, ReleaseFolder, talk, tell_json, tell_tab
 
 def answer(
     folder: ReleaseFolder,
-    attrs: Annotated[list[str], typer.Argument(help="Attributes to count over.")],
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the interval.")] = 0.95,
+    attrs: Annotated[list[str], typer.Argument(help="Columns to count by, such as: age sex.")],
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.9999, help="Confidence level of the intervals.")
+    ] = 0.95,
     as_json: Json = False,
 ) -> None:
-    """Answer from a release; costs no privacy, however often it is asked.
+    """Print released counts with their uncertainty. This costs no privacy, however often you ask.
 
     Example: sidelight answer people-release age sex
 
-    Beside each estimate stand its standard error, the parts of it that noise and the model make, and the
-    interval from low to high.
+    Each count comes with its standard error, the parts of that error due to noise and to the model, and a
+    confidence interval from low to high.
     """
     from dataclasses import replace
 

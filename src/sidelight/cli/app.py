@@ -1,6 +1,11 @@
-"""The ``sidelight`` command, and what its exit codes mean.
+"""The ``sidelight`` command, and its exit codes.
 
-0 done, 2 bad input, 3 the budget said no, 130 interrupted (Ctrl-C, or a full disk): the same command goes on.
+0    done
+1    a bug
+2    bad input or usage; nothing was charged
+3    the budget does not suffice; nothing was read
+4    memory or disk gave out in a run that had paid; the same command resumes
+130  interrupted (Ctrl-C), or a finished release could not be written; the same command resumes
 """
 
 import io
@@ -34,15 +39,15 @@ from sidelight.sources import source_name, without_addresses
 
 
 class _InterruptedError(Exception):
-    """Ctrl-C, under a name that typer lets through; its cause carries what the run noted."""
+    """Ctrl-C, as an exception that typer does not handle itself; its cause carries the run's notes."""
 
 
 class _UnreadError(Exception):
-    """Nobody reads the result any more, under a name that click lets through."""
+    """A closed output pipe, as an exception that click does not handle itself."""
 
 
 class _Commands(TyperGroup):
-    """All commands; newer typer would turn Ctrl-C into a bare exit code, older into an Abort."""
+    """All commands. Ctrl-C is caught here: newer typer makes a bare exit code of it, older typer an Abort."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -97,7 +102,7 @@ def root(
 
 
 def main() -> None:
-    """Run a command; whatever goes wrong ends in a sentence, never in a traceback."""
+    """Run a command. Every failure is reported in a sentence, never as a traceback."""
     _prepare_output()
     warnings.simplefilter("always", PrivacyWarning)
     warnings.showwarning = lambda message, *_: talk(f"warning: {message}")
@@ -121,7 +126,7 @@ def main() -> None:
 
 
 def _prepare_output() -> None:
-    """Print whatever names people and files have, and into nothing where output was closed."""
+    """Make every name printable, whatever the terminal's encoding; discard the output where it is closed."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -129,14 +134,14 @@ def _prepare_output() -> None:
 
 
 def _stop_writing() -> None:
-    """Whoever read the result has seen enough (| head): what is left of it goes nowhere, without an error."""
+    """Discard the rest of the output without an error: its reader has gone, as in ``| head``."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def _interrupted(stop: BaseException) -> str:
-    """How to go on: what a resumable run noted, or where to look where nothing was kept."""
+    """How to go on: the run's own note where it can be resumed, else where to see what was charged."""
     notes = getattr(stop.__cause__, "__notes__", None)
     if notes:
         return " ".join(["interrupted.", *notes])
@@ -147,7 +152,7 @@ def _interrupted(stop: BaseException) -> str:
 
 
 def _without_arguments(text: str) -> str:
-    """A message in which no argument of the command line stands that is an address."""
+    """The message with every address that was typed on the command line replaced by its safe name."""
     for argument in sys.argv[1:]:
         for given in (argument, argument.partition("=")[2] if argument.startswith("-") else ""):
             if given and source_name(given) != given:
@@ -156,7 +161,7 @@ def _without_arguments(text: str) -> str:
 
 
 def _refused_by_the_machine(error: MemoryError | OSError) -> int:
-    """What the system said; a run that had paid by then noted how to go on."""
+    """Report that memory or disk gave out; exit code 4 if the run had paid, and so can be resumed."""
     if isinstance(error, MemoryError):
         said = "there is not enough memory. Ask for less: coarser bins, fewer records, a smaller model."
     else:

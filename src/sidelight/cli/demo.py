@@ -23,20 +23,21 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 """The best of our mechanisms on each side; benchmarks/utility/demo.py compares them."""
 _WRITTEN = ("demo.ledger", "release", "release-without-public", "report.html", "report-without-public.html")
-"""All that the demo writes, and may write over."""
+"""Everything the demo writes, and may overwrite."""
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("sidelight-demo"),
-    epsilon: Annotated[float, typer.Option(help="What each of the two releases spends.")] = 1.0,
+    epsilon: Annotated[float, typer.Option(help="ε of each of the two releases.")] = 1.0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Release a survey of 2006 twice, with and without the public answers of earlier years.
+    """Release a survey of 2006 twice: with the help of earlier, public surveys, and without.
 
     Example: sidelight demo --out my-demo --epsilon 0.5
 
-    The errors are shown because these data are public already. A real release shows none.
+    The demo prints the exact errors of both releases. It may, because this survey is public; a real release
+    never prints exact errors.
     """
     from sidelight.privacy.budget import Budget
     from sidelight.privacy.promise import Promise
@@ -71,7 +72,7 @@ def demo(
                 "reports": {name: str(path) for name, path in reports.items()},
                 "PRIVATE workload_error": errors,
                 "epsilon_of_both": together,
-                "cards": {name: made.card for name, made in released.items()},
+                "cards": {name: made.card.as_json() for name, made in released.items()},
             }
         )
         return
@@ -84,7 +85,7 @@ def demo(
     )
     if quiet:
         return
-    talk("0 is exact, 2 is all wrong; half of it is the share of people who stand in a wrong cell.")
+    talk("0 is exact, 2 is entirely wrong; half the error is the share of people counted in a wrong cell.")
     talk(_difference(errors))
     talk(f"ledger: both releases together spent ε = {together:.2f} of {2 * epsilon:g}.")
     talk(f"report: {reports[WITH].resolve()}")
@@ -150,19 +151,21 @@ def errors_of(
 
 
 def _difference(errors: dict[str, dict[str, float]]) -> str:
-    """What public data brought this time, whichever way it went."""
+    """How public data changed the error this time, for better or worse."""
     best_other = min(errors[ALONE]["3-way"], errors[WITHOUT]["3-way"])
     change = errors[WITH]["3-way"] / errors[WITHOUT]["3-way"] - 1
     told = f"{abs(change):.0%} {'less' if change < 0 else 'more'} three-way error than without them"
     both = errors[WITH]["3-way"] < best_other
-    return f"public data at the same ε: {told}" + (", and less than the public data alone." if both else ".")
+    return f"with public data, at the same ε: {told}" + (
+        ", and less than the public data alone." if both else "."
+    )
 
 
 def _make_room(out: Path) -> None:
-    """A folder without an earlier demo's files; where it holds anyone else's, it is left alone."""
+    """Empty the folder of an earlier demo's files; refuse a folder that holds anything else."""
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= set(_WRITTEN)):
         raise ReleaseError(
-            f"{out} exists and holds more than an earlier demo; name another folder with --out."
+            f"{out} exists and holds files that the demo did not write; name another folder with --out."
         )
     out.mkdir(parents=True, exist_ok=True)
     for path in out.iterdir():

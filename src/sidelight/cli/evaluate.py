@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sidelight.cli._shared import Json, ReleaseFolder, talk, tell_json, tell_table
+from sidelight.cli._shared import Json, ReleaseFolder, WorkloadName, talk, tell_json, tell_table
 from sidelight.errors import SettingError
 
 
@@ -13,32 +13,43 @@ def evaluate(
     table: Annotated[
         str | None, typer.Argument(help="The private table that the release was made from.")
     ] = None,
-    against: Annotated[str | None, typer.Option(help="The same table, as `report` names it.")] = None,
-    workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
+    against: Annotated[
+        str | None, typer.Option(help="The private table, given by this option instead, as for `report`.")
+    ] = None,
+    workload: WorkloadName = "3-way",
     downstream: Annotated[
-        bool, typer.Option("--downstream", help="Also associations, and nearest records.")
+        bool,
+        typer.Option(
+            "--downstream",
+            help="Also compare how pairs of columns go together, and how near synthetic records lie to "
+            "private ones.",
+        ),
     ] = False,
     target: Annotated[
         str | None,
-        typer.Option(help="Also how well a classifier learns this column; needs the extra 'learn'."),
+        typer.Option(
+            help="Also train a classifier for this column on synthetic records, and test it on private ones "
+            "(needs the extra 'learn')."
+        ),
     ] = None,
     held_out: Annotated[
-        str | None, typer.Option(help="Records that the release never saw, for cleaner comparisons.")
+        str | None,
+        typer.Option(help="A table of the same population that the release never saw, to test on instead."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Draws the synthetic table.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed that the synthetic table is drawn with.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Compare a release with the exact answers. The result is PRIVATE: do not publish it.
 
     Example: sidelight evaluate people-release people.csv --workload 2-way
 
-    With --target the synthetic table is also judged as its users would judge it.
+    With --downstream or --target a synthetic table is drawn as well, and judged by its use.
     """
     from sidelight.evaluation.against import evaluate as compare
     from sidelight.releases.release import Release
 
     if (table is None) == (against is None):
-        raise SettingError("name the private table once: after the folder, or with --against.")
+        raise SettingError("name the private table once: either after the folder, or with --against.")
     outcome = compare(
         Release.load(folder),
         table if table is not None else against,

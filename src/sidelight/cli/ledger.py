@@ -10,25 +10,36 @@ from sidelight.cli._shared import Json, talk, tell, tell_json, tell_table
 if TYPE_CHECKING:
     from sidelight.privacy.ledger import Ledger
 
-app = typer.Typer(help="A table's promise (ε, δ), and all that was ever spent of it.", no_args_is_help=True)
+app = typer.Typer(
+    help="A ledger holds the promise (ε, δ) about one table, and everything ever spent of it.",
+    no_args_is_help=True,
+)
 Where = Annotated[str, typer.Argument(help="A ledger file, or a database URL.")]
 
 
 @app.command("open", epilog="Example: sidelight ledger open people.ledger --epsilon 1 --delta 1e-9")
 def open_(
     where: Where,
-    epsilon: Annotated[float, typer.Option(help="ε promised for everything that will ever be released.")],
-    delta: Annotated[float, typer.Option(help="δ promised; 0 for pure mechanisms only.")],
+    epsilon: Annotated[float, typer.Option(help="ε promised for all releases from this table together.")],
+    delta: Annotated[
+        float,
+        typer.Option(help="δ promised, well below 1/n, such as 1e-9; 0 allows only pure-ε mechanisms."),
+    ],
     unit: Annotated[
-        str, typer.Option(help="What one person can change: replace or add-or-remove.")
+        str,
+        typer.Option(
+            help="What one person can change: 'replace' (a record's values; the number of records is public) "
+            "or 'add-or-remove' (also whether the record is there)."
+        ),
     ] = "replace",
-    records: Annotated[int, typer.Option(help="How many records one person may have.")] = 1,
+    records: Annotated[int, typer.Option(help="How many records one person may have, at most.")] = 1,
     name: Annotated[
-        str | None, typer.Option(help="Name of the table; the file's, or what follows #, unless said.")
+        str | None,
+        typer.Option(help="Name of the table. Default: the file's name, or the text after # in an address."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Open a ledger with its promise. The promise can never be changed."""
+    """Open a ledger with its promise. The promise can never be changed afterwards."""
     from sidelight.privacy.budget import Budget
     from sidelight.privacy.promise import Promise
     from sidelight.privacy.sql_ledger import SqlLedger
@@ -47,13 +58,14 @@ def open_(
 @app.command(epilog="Example: sidelight ledger show people.ledger")
 def show(
     where: Where,
-    events: Annotated[bool, typer.Option("--events", help="List every single spending.")] = False,
+    events: Annotated[bool, typer.Option("--events", help="Also list every single payment.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what was promised, spent and is left, run by run.
+    """Show what was promised, what was spent, and what is left, run by run.
 
-    An open run was interrupted, or is at work: it holds all that it was allotted. `again` counts answers that
-    were paid for twice, since a crash lost the first.
+    A run that is open was interrupted, or is still at work; until it is closed, everything it was allotted is
+    set aside. The column `again` counts answers that were paid for a second time because a crash lost the
+    first.
     """
     from sidelight.privacy.sql_ledger import open_ledger
 
@@ -92,11 +104,14 @@ def show(
 def verify(
     where: Where,
     head: Annotated[
-        str | None, typer.Option(help="A head noted earlier (on a release card) that must still be there.")
+        str | None,
+        typer.Option(
+            help="A head that you noted earlier, such as a release card's; the ledger must contain it."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check every line's hash and every sum; fail if anything was changed."""
+    """Check every line's hash and every sum; fail if a line was changed or is missing."""
     from sidelight.privacy.sql_ledger import open_ledger
 
     ledger = open_ledger(where)
@@ -110,10 +125,10 @@ def verify(
 @app.command(epilog="Example: sidelight ledger close people.ledger RUN")
 def close(
     where: Where,
-    run: Annotated[str, typer.Argument(help="A run that died, as `ledger show` names it.")],
+    run: Annotated[str, typer.Argument(help="The run to close, as `ledger show` names it.")],
     as_json: Json = False,
 ) -> None:
-    """Close a run that will never be resumed: what it did not spend goes back to the budget."""
+    """Close a run that will never be resumed. What it did not spend goes back to the budget."""
     from sidelight.privacy.sql_ledger import open_ledger
 
     ledger = open_ledger(where)
@@ -127,17 +142,21 @@ def close(
 @app.command(epilog="Example: sidelight ledger rebind people.ledger people.csv --schema people.toml")
 def rebind(
     where: Where,
-    table: Annotated[str, typer.Argument(help="The ledger's own table, as it is now.")],
+    table: Annotated[str, typer.Argument(help="The table that this ledger is about, as it is now.")],
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="Also know the table's records under this schema (TOML).")
+        Path | None,
+        typer.Option(
+            "--schema",
+            help="Schema file (TOML), so that the same records are also recognised as a data frame.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell a ledger that its table was corrected or continued. Nothing of the budget comes back.
+    """Tell a ledger that its table was corrected or extended. No budget comes back.
 
-    A ledger keeps the spending of one table, and refuses another. It knows its own by a keyed digest, so
-    that a table with one changed record is another one until you say that it is not. Say so only if it is
-    about the same people.
+    A ledger records the spending on one table and refuses every other. It recognises its table by a keyed
+    digest, so after a single correction it refuses the table until you rebind it. Rebind only if the table is
+    still about the same people.
     """
     from sidelight.data.fingerprint import marks_of, marks_of_source
     from sidelight.data.schema import Schema
@@ -161,7 +180,7 @@ def rebind(
 
 
 def _left(ledger: "Ledger") -> str:
-    """What one more release may ask for, and which runs hold budget back."""
+    """The largest ε that one more release may ask for, and the open runs that hold budget back."""
     from sidelight.privacy.budget import Epsilon, Rho
 
     budget = ledger.promise.budget
@@ -174,5 +193,5 @@ def _left(ledger: "Ledger") -> str:
 
 
 def _small(value: Any) -> Any:
-    """Costs are often below a tenth: show their digits, not 0.0."""
+    """Costs are often below a tenth: four significant digits show more than 0.0."""
     return f"{value:.4g}" if isinstance(value, float) else value

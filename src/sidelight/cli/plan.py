@@ -4,29 +4,42 @@ from typing import Annotated, Any
 
 import typer
 
-from sidelight.cli._shared import Json, SchemaFile, Settings, one_or_all, parse_settings, tell, tell_json
+from sidelight.cli._shared import (
+    Json,
+    MechanismName,
+    PublicData,
+    SchemaFile,
+    Settings,
+    WorkloadName,
+    one_or_all,
+    parse_settings,
+    tell,
+    tell_json,
+)
 
 
 def plan(
     schema: SchemaFile,
-    epsilon: Annotated[float, typer.Option(help="What to spend, at δ.")],
-    delta: Annotated[float | None, typer.Option(help="δ; the ledger's own where one is given.")] = None,
-    mechanism: Annotated[
-        str | None, typer.Option(help="Which; mwem unless said, aperture where public data is given.")
+    epsilon: Annotated[float, typer.Option(help="ε that the release would spend.")],
+    delta: Annotated[
+        float | None, typer.Option(help="δ, such as 1e-9. Leave it out with --ledger, which has its own.")
     ] = None,
-    workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
+    mechanism: MechanismName = None,
+    workload: WorkloadName = "3-way",
     unit: Annotated[
-        str | None, typer.Option(help="replace or add-or-remove; that of schema and ledger unless said.")
+        str | None,
+        typer.Option(
+            help="What one person can change: replace or add-or-remove. Default: what schema or ledger says."
+        ),
     ] = None,
-    public: Annotated[
-        list[str] | None,
-        typer.Option(help="A public table of the same schema, or a prior; repeat for several tables."),
+    public: PublicData = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="A ledger, to see whether its remaining budget suffices.")
     ] = None,
-    ledger: Annotated[str | None, typer.Option(help="Whose remaining budget to compare with.")] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a release would cost, hold and blur. Nothing private is read, nothing is charged.
+    """Show a release's cost, noise and memory in advance. Nothing private is read, nothing is charged.
 
     Example: sidelight plan --schema people.toml --epsilon 1 --delta 1e-9 --workload 2-way
     """
@@ -48,7 +61,7 @@ def plan(
 
 
 def describe(facts: dict[str, Any]) -> str:
-    """The plan in sentences."""
+    """The plan, a line for each fact."""
     spent = "ρ = {rho_allotted:.5g}" if "rho_allotted" in facts else "ε = {epsilon_allotted:.5g}"
     lines = [
         f"mechanism  {facts['mechanism']}",

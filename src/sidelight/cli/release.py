@@ -1,15 +1,18 @@
 """``sidelight release``: spend budget once, write a release that anyone may see."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sidelight.cli._shared import (
     Json,
+    MechanismName,
+    PublicData,
     Quiet,
     SchemaFile,
     Settings,
+    WorkloadName,
     one_or_all,
     parse_settings,
     talk,
@@ -20,37 +23,46 @@ from sidelight.errors import ReleaseError, UnsavedError
 
 if TYPE_CHECKING:
     from sidelight.privacy.ledger import Ledger
+    from sidelight.releases.card import Card
 
 
 def release(
     table: Annotated[
-        str, typer.Argument(help="The private table: CSV, Parquet, a glob, or postgresql://…#table.")
+        str,
+        typer.Argument(
+            help="The private table: a CSV or Parquet file, a pattern such as 'parts/*.parquet', or "
+            "postgresql://…#table."
+        ),
     ],
     schema: SchemaFile,
-    ledger: Annotated[str, typer.Option(help="Where this table's spending is kept: a file or database URL.")],
-    epsilon: Annotated[float, typer.Option(help="What to spend, at the ledger's δ.")],
+    ledger: Annotated[
+        str, typer.Option(help="The table's ledger, a file or a database URL; see `ledger open`.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="ε that this release spends, counted at the ledger's δ.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("release"),
-    public: Annotated[
-        list[str] | None,
-        typer.Option(help="A public table of the same schema, or a prior; repeat for several tables."),
-    ] = None,
-    mechanism: Annotated[
-        str | None, typer.Option(help="Which; mwem unless said, aperture where public data is given.")
-    ] = None,
-    workload: Annotated[str, typer.Option(help="Such as '3-way', 'cuboids', or a file.")] = "3-way",
+    public: PublicData = None,
+    mechanism: MechanismName = None,
+    workload: WorkloadName = "3-way",
     settings: Settings = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder of the journal; beside the release unless said.")
+        Path | None,
+        typer.Option(
+            help="Folder for the journal that an interrupted run resumes from. Default: beside --out, and "
+            "removed at the end."
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan, as `plan` does, and stop.")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Spend privacy budget once; write a release that anyone may see.
+    """Spend privacy budget once, and write a release that anyone may see.
 
     Example: sidelight release people.csv --schema people.toml --ledger people.ledger --epsilon 0.5 --out out
 
-    Interrupted, or out of disk? Repeat the same command: it resumes, and pays nothing twice.
+    If the run is interrupted, or the disk is full, repeat the same command: it resumes, and pays nothing
+    twice.
     """
     from sidelight._files import check_room_for, named
     from sidelight.curator.journal import Journal
@@ -78,9 +90,9 @@ def release(
         if card is not None:
             Journal.remove(journal)
             if as_json:
-                tell_json({"out": str(out), "card": card})
+                tell_json({"out": str(out), "card": card.as_json()})
             elif not quiet:
-                talk(f"{out} had been written already, whole; nothing more was spent.")
+                talk(f"{out} was already complete; nothing more was spent.")
             return
         raise ReleaseError(
             f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
@@ -91,37 +103,37 @@ def release(
         made.save(out)
     except ReleaseError as error:
         raise UnsavedError(
-            f"{error} Nothing is lost: all that was paid for is kept in {journal}. Make room and repeat "
-            "the same command; it pays nothing again."
+            f"{error} Nothing is lost: everything that was paid for is kept in {journal}. Make room, and "
+            "repeat the same command; it pays nothing again."
         ) from error
     if checkpoint is None:
         Journal.remove(journal)
     if as_json:
-        tell_json({"out": str(out), "card": made.card})
+        tell_json({"out": str(out), "card": made.card.as_json()})
     elif not quiet:
-        talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card['epsilon_spent']:.4g} spent.")
-        if "paid_again" in made.card:
-            talk(_said_of_repeats(made.card["paid_again"]["events"]))
+        talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card.epsilon_spent:.4g} spent.")
+        if made.card.paid_again is not None:
+            talk(_said_of_repeats(made.card.paid_again.events))
         talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
 
 
 def _said_of_repeats(events: int) -> str:
     draws = "One answer was" if events == 1 else f"{events} answers were"
     return (
-        f"{draws} drawn more than once, since a crash lost them or this checkpoint is a copy: every draw was "
-        "paid for, and is in the ε above."
+        f"{draws} drawn more than once, because of a crash or because this checkpoint is a copy. Every draw "
+        "was paid for, and is counted in the ε above."
     )
 
 
-def _finished(out: Path, journal: Path, ledger: "Ledger") -> dict[str, Any] | None:
-    """The card of this command's own release, where its process died between writing and tidying up."""
+def _finished(out: Path, journal: Path, ledger: "Ledger") -> "Card | None":
+    """The card in ``out``, if this command wrote it earlier and died before it could remove the journal."""
     from sidelight.curator.journal import Journal
     from sidelight.releases.release import Release
 
     if not journal.is_dir() or not (out / "release.json").is_file():
         return None
     card = Release.load(out).card
-    run = str(card.get("ledger", {}).get("run", ""))
-    # The journal goes before its folder does.
+    run = card.ledger.run
+    # An empty folder means that the journal was removed, but its folder was not yet.
     is_own = Journal.run_in(journal) == run or not any(journal.iterdir())
     return card if is_own and ledger.knows(run) else None

@@ -12,15 +12,18 @@ def report(
     folder: ReleaseFolder,
     to: Annotated[Path, typer.Option(help="File to write.")] = Path("report.html"),
     against: Annotated[
-        str | None, typer.Option(help="The private table; the report is then PRIVATE, and named so.")
+        str | None,
+        typer.Option(
+            help="The private table, to compare with exact counts; the file's name then says PRIVATE."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a report that opens offline. It reads the release alone, and costs no privacy.
+    """Write an HTML report that opens offline. It is made from the release alone, and costs no privacy.
 
     Example: sidelight report people-release --to people.html
 
-    With --against the private table, it also compares with exact counts: keep that one to yourself.
+    A report made with --against also shows exact counts of the private table. Do not publish it.
     """
     from sidelight.report.report import write_report
 

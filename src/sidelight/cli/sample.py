@@ -11,18 +11,23 @@ from sidelight.cli._shared import Json, Quiet, ReleaseFolder, talk, tell_json
 def sample(
     folder: ReleaseFolder,
     to: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
-    seed: Annotated[int, typer.Option(min=0, help="Draws the same records again; recorded by you.")],
+    seed: Annotated[
+        int, typer.Option(min=0, help="Any whole number; the same seed draws the same records again.")
+    ],
     records: Annotated[
-        int | None, typer.Option(min=1, help="How many; the release's total unless said.")
+        int | None, typer.Option(min=1, help="How many records. Default: as many as the release counts.")
     ] = None,
     safe_cells: Annotated[
         bool,
-        typer.Option("--safe-cells", help="Quote texts that a spreadsheet would run as formulas (.csv)."),
+        typer.Option(
+            "--safe-cells",
+            help="Put an apostrophe before texts that a spreadsheet would run as formulas (.csv).",
+        ),
     ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Draw a synthetic table; costs no privacy, however often it is done.
+    """Draw a synthetic table. This costs no privacy, however often you do it.
 
     Example: sidelight sample people-release --records 10000 --seed 1 --to synthetic.csv
     """

@@ -8,17 +8,20 @@ import typer
 from sidelight._files import write_text
 from sidelight.cli._shared import Json, SchemaFile, talk, tell, tell_json
 
-app = typer.Typer(help="Declare columns, bins and labels; check that a table fits.", no_args_is_help=True)
+app = typer.Typer(
+    help="Draft a schema (columns, bins, labels) from public data; check that a table fits it.",
+    no_args_is_help=True,
+)
 
 
 @app.command(epilog="Example: sidelight schema draft public.csv --out people.toml")
 def draft(
-    public: Annotated[str, typer.Argument(help="A PUBLIC table: CSV or Parquet, or a glob.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write it; to stdout unless said.")] = None,
-    bins: Annotated[int, typer.Option(min=1, help="Bins for each numeric column.")] = 32,
+    public: Annotated[str, typer.Argument(help="A PUBLIC table: CSV or Parquet, one file or a pattern.")],
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: print to stdout.")] = None,
+    bins: Annotated[int, typer.Option(min=1, help="Number of bins for each numeric column.")] = 32,
     as_json: Json = False,
 ) -> None:
-    """Write a first schema from PUBLIC data, with comments that invite editing."""
+    """Draft a schema from PUBLIC data. Its comments say what to check and edit."""
     from sidelight.data.schema import Schema
 
     text = Schema.draft(public, bins=bins).to_toml()
@@ -35,7 +38,7 @@ def draft(
 
 @app.command(epilog="Example: sidelight schema check people.csv --schema people.toml")
 def check(
-    table: Annotated[str, typer.Argument(help="The table to check; no value of it is printed.")],
+    table: Annotated[str, typer.Argument(help="The table to check. None of its values is printed.")],
     schema: SchemaFile,
     as_json: Json = False,
 ) -> None:

@@ -5,18 +5,24 @@ from typing import Annotated
 
 import typer
 
-from sidelight.cli._shared import Json, SchemaFile, remark_on_private, tell, tell_json
+from sidelight.cli._shared import Json, SchemaFile, WorkloadName, remark_on_private, tell, tell_json
 
 
 def screen(
     table: Annotated[str, typer.Argument(help="The private table.")],
     schema: SchemaFile,
-    public: Annotated[list[str], typer.Option("--public", help="A candidate, same schema. May be repeated.")],
-    epsilon: Annotated[float, typer.Option(help="What to spend in all; small, such as 0.05.")],
-    workload: Annotated[str, typer.Option(help="Such as '3-way', or a file.")] = "3-way",
-    ledger: Annotated[str | None, typer.Option(help="Where this table's spending is kept.")] = None,
-    for_epsilon: Annotated[float, typer.Option(help="The ε of the release to come.")] = 1.0,
-    for_delta: Annotated[float | None, typer.Option(help="Its δ; 1/n² unless said.")] = None,
+    public: Annotated[
+        list[str], typer.Option(help="A public table of the same schema. Repeat for each candidate.")
+    ],
+    epsilon: Annotated[float, typer.Option(help="ε to spend on all candidates together, such as 0.05.")],
+    workload: WorkloadName = "3-way",
+    ledger: Annotated[
+        str | None, typer.Option(help="Ledger that is charged: a file or a database's address.")
+    ] = None,
+    for_epsilon: Annotated[
+        float, typer.Option(help="ε of the release to come, which a candidate should improve.")
+    ] = 1.0,
+    for_delta: Annotated[float | None, typer.Option(help="δ of the release to come. Default: 1/n².")] = None,
     as_json: Json = False,
 ) -> None:
     """Rank public tables by how well the best mixture of their records could answer the workload.
@@ -49,7 +55,7 @@ def screen(
 
 
 def _named(public: list[str]) -> dict[str, str]:
-    """Each table by the name of its file, or by all that may be said of it where files are called alike."""
+    """Each table under the name of its file; files of one name under their address, without a password."""
     from sidelight.errors import SettingError
     from sidelight.sources import source_name
 

@@ -29,9 +29,9 @@ from sidelight.select.score import Score
 Q = TypeVar("Q", bound=Query)
 
 _CACHE_BYTES = 2**30
-"""How much memory exact counts may take before they are counted anew each round."""
+"""Most memory for exact counts; what does not fit is counted again each round."""
 _BYTES_PER_CELL = 4
-"""What a count takes at most, where n is private: enough for four thousand million records."""
+"""Bytes of a count where n is private: enough for four thousand million records."""
 
 _METHODS: dict[str, tuple[Any, Any]] = {
     "exponential": (events.Exponential, exponential),
@@ -62,16 +62,16 @@ class Curator(Door):
         return max(1.0, float(noisy.answer[0]))
 
     def select(self, candidates: Sequence[Q], score: Score, cost: Cost, *, method: str = "exponential") -> Q:
-        """The candidate that scores highest, as far as the noise lets one see."""
+        """One candidate, drawn so that high scores are likely."""
         chosen, _ = self.select_cell(candidates, score, cost, method=method)
         return chosen
 
     def select_cell(
         self, candidates: Sequence[Q], score: Score, cost: Cost, *, method: str = "exponential"
     ) -> tuple[Q, int]:
-        """The candidate, and which of its cells where the score tells cells apart.
+        """One candidate, and one of its cells where the score has a number for each cell.
 
-        Each score lists one number a query or one a cell; selection is among all of them.
+        A score gives one number for a query or one for each of its cells; selection is among all of them.
         """
         _, method_draw = _METHODS[method]
         event = self._selection(candidates, score, cost, method=method)
@@ -89,9 +89,9 @@ class Curator(Door):
         return chosen, cell
 
     def select_many(self, candidates: Sequence[Q], score: Score, cost: Cost, *, number: int) -> list[Q]:
-        """So many candidates, one after another and none twice; each selection costs ``cost``.
+        """``number`` different candidates, one after another; each selection costs ``cost``.
 
-        All go by the same scores, one for each query, so that looking once is enough.
+        All selections use the same scores, one for each query, so the table is looked at once.
         """
         if number > len(candidates):
             raise SettingError(f"number = {number} is more than the {len(candidates)} candidates there are.")
@@ -118,7 +118,7 @@ class Curator(Door):
         return [candidates[place] for place in chosen]
 
     def choose(self, queries: Sequence[Query], judgement: Judgement, cost: Cost) -> int:
-        """Which option does best on all these queries together, as far as the noise lets one see."""
+        """The index of one option, drawn so that options that do well on all these queries are likely."""
         event = events.Exponential.at(
             cost,
             what=f"{judgement.options} options, by {len(queries)} queries",
@@ -142,7 +142,7 @@ class Curator(Door):
         return int(chosen)
 
     def measure(self, query: Query, cost: Cost, *, noise: NoiseKind | None = None) -> Measurement:
-        """The query's answer with exact noise: Gaussian for zCDP and Laplace for pure ε, unless said."""
+        """The query's noisy answer: Gaussian noise for zCDP, Laplace for pure ε, or the ``noise`` named."""
         event = measuring(query, cost, self.unit, noise=noise)
 
         def draw(exact: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -175,7 +175,7 @@ class Curator(Door):
     # inside a look, that is, after the event is paid and written.
 
     def _scores(self, candidates: Sequence[Query], score: Score) -> list[NDArray[Any]]:
-        """What each candidate scores: one number, or one for each of its cells."""
+        """The score of each candidate: one number, or one for each of its cells."""
         self._count_together([query.attrs for query in candidates])
         found = {
             place: np.atleast_1d(score_of(self._exact(candidates[place])))
@@ -188,10 +188,10 @@ class Curator(Door):
         return query.apply(self._table.count(query.attrs) if counts is None else counts.wide())
 
     def _count_together(self, wanted: Sequence[Attrs]) -> None:
-        """Count in one pass, and keep, what selection will ask for; as much as memory allows."""
+        """Count in one pass the marginals that selection needs, and keep as many as memory allows."""
         missing = [attrs for attrs in dict.fromkeys(wanted) if attrs not in self._counts]
-        # PRIVACY: by what they may take at most. What they do take tells how many cells are empty, and
-        # progress shows whether something is counted; so does n, where it is private.
+        # PRIVACY: decided by the most that they can take. What they really take depends on how many cells
+        # are empty, or on n, and progress would show it.
         is_public = self.unit.total_is_public
         bytes_per_cell = smallest_dtype(self._table.records + 1).itemsize if is_public else _BYTES_PER_CELL
         held = bytes_per_cell * sum(map(self.domain.size, self._counts))

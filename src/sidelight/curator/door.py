@@ -39,7 +39,7 @@ Exact = TypeVar("Exact")
 def _silence() -> Iterator[None]:
     """No warning leaves the block.
 
-    PRIVACY: what overflows or divides by 0 there depends on private data, and a warning would tell of it.
+    PRIVACY: whether something overflows or is divided by 0 there depends on private data.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -47,7 +47,7 @@ def _silence() -> Iterator[None]:
 
 
 class Door:
-    """What all curators share: an allotment, a ledger, a source of noise, and the order of things."""
+    """What all curators share: an allotment, a ledger, a source of noise, and the order of the four steps."""
 
     def __init__(
         self,
@@ -86,27 +86,27 @@ class Door:
 
     @property
     def progress(self) -> Progress:
-        """Where phases and rounds are told."""
+        """Shows phases and rounds to whoever waits."""
         return self._progress
 
     def _pay_then(
         self, event: Event, look: Callable[[], Exact], draw: Callable[[Exact], NDArray[np.int64]]
     ) -> NDArray[np.int64]:
-        """Pay, write, look, draw; or answer from the journal what was paid for before.
+        """Pay, write, look, draw; an answer that the journal holds is given from there.
 
-        ``look`` sees private data, and may take its time: whoever stops it pays nothing twice. ``draw`` only
-        draws, since an output that is drawn and not yet on disk is lost with its process.
+        ``look`` sees private data and may take long: a run that is stopped there pays nothing twice. ``draw``
+        does nothing but draw, because an output that is drawn and not yet on disk is lost in a crash.
         """
         event.require_drawable()  # known beforehand, so it costs nothing to be refused
-        place = len(self._accountant.events)
+        nth = len(self._accountant.events)
         self._accountant.charge(event)
-        if place < len(self._journal.outputs):
-            return self._replayed(event, place)
-        payment = self._paid(event, place)
+        if nth < len(self._journal.outputs):
+            return self._replayed(event, nth)
+        payment = self._paid(event, nth)
         with _silence():
             exact = look()
         with uninterrupted():
-            ticket = self._ticket(payment, event, place)
+            ticket = self._ticket(payment, event, nth)
             # PRIVACY: the ledger has this draw on disk now, and nobody can draw for its payment again.
             with _silence():
                 output = draw(exact)
@@ -114,23 +114,23 @@ class Door:
         return output
 
     def _take_up_run(self, payments: tuple[Payment, ...]) -> None:
-        """Compare the ledger's run with the journal; refuse at once what it could never pay for."""
+        """Compare the ledger's run with the journal; refuse if the budget cannot replace lost answers."""
         self._is_open = self._ledger.is_open(self._run)
         self._drawn = {payment.ticket: payment for payment in payments if payment.ticket}
         self._not_drawn = [payment for payment in payments if payment.ticket is None]
-        for place, kept in enumerate(self._journal.outputs):
+        for nth, kept in enumerate(self._journal.outputs):
             payment = self._drawn.get(kept.ticket)
-            if payment is not None and (payment.place, payment.event) != (place, kept.event):
+            if payment is not None and (payment.nth, payment.event) != (nth, kept.event):
                 raise CheckpointError(
                     "the checkpoint's journal contradicts the ledger: it was edited. Put back the file that "
                     "the run wrote, or name a new folder."
                 )
         lacking: dict[int, list[Payment]] = {}
         for payment in payments:
-            if payment.place >= len(self._journal.outputs):
-                lacking.setdefault(payment.place, []).append(payment)
-        # Where a payment is left that nobody drew for, no other is needed. Costs may differ on a path that is
-        # drawn again: the least that was paid is a guess, and the ledger has the last word.
+            if payment.nth >= len(self._journal.outputs):
+                lacking.setdefault(payment.nth, []).append(payment)
+        # An answer with a payment that was never drawn for needs no other. Answers that are drawn again may
+        # cost more than before: the least that was paid is a guess, and the ledger decides.
         again = [
             min((payment.event.cost for payment in paid), key=lambda cost: cost.value)
             for paid in lacking.values()
@@ -139,35 +139,35 @@ class Door:
         if self._is_open:
             self._ledger.require_again(again, run=self._run)
 
-    def _replayed(self, event: Event, place: int) -> NDArray[np.int64]:
-        """What the journal holds; a ledger that does not know of it was put back, and is charged again."""
-        kept = self._journal.outputs[place]
+    def _replayed(self, event: Event, nth: int) -> NDArray[np.int64]:
+        """The journal's answer; charged again where an older copy has replaced the ledger."""
+        kept = self._journal.outputs[nth]
         if event != kept.event:
             raise CheckpointError(
                 f"the checkpoint went on with {kept.event.what!r} where this run asks for {event.what!r}: "
                 "it was made with another version or other settings. Name a new folder."
             )
         if kept.ticket not in self._drawn:
-            self._ticket(self._paid(event, place), event, place, ticket=kept.ticket)
+            self._ticket(self._paid(event, nth), event, nth, ticket=kept.ticket)
         return kept.output
 
-    def _paid(self, event: Event, place: int) -> int:
-        """A payment for this event at this place: one that was never drawn for, or else a new one."""
+    def _paid(self, event: Event, nth: int) -> int:
+        """The line of a payment for the run's nth answer: one not yet drawn for, or else a new one."""
         if not self._is_open:
             raise CheckpointError(
                 "this run was closed in its ledger before the checkpoint held all that it paid for; "
                 "it cannot go on. Start a new run in a new folder."
             )
         for payment in self._not_drawn:
-            if (payment.place, payment.event) == (place, event):
+            if (payment.nth, payment.event) == (nth, event):
                 self._not_drawn.remove(payment)
                 return payment.line
-        return self._ledger.append(event, run=self._run, place=place)
+        return self._ledger.append(event, run=self._run, nth=nth)
 
-    def _ticket(self, payment: int, event: Event, place: int, *, ticket: str | None = None) -> str:
+    def _ticket(self, payment: int, event: Event, nth: int, *, ticket: str | None = None) -> str:
         """Take the payment up; if another copy of the journal was faster, pay again."""
         while (taken := self._ledger.draw(payment, run=self._run, ticket=ticket)) is None:
-            payment = self._ledger.append(event, run=self._run, place=place)
+            payment = self._ledger.append(event, run=self._run, nth=nth)
         return taken
 
     def _tell(self, what: str) -> None:

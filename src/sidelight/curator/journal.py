@@ -42,11 +42,11 @@ FILES = (_NAME, "key")
 """What a checkpoint folder holds."""
 
 Tables = Mapping[str, Marks]
-"""The marks of a run's tables, by what they are to it: private, public, public 2, …"""
+"""The marks of a run's tables, by their part in it: private, public, public 2, …"""
 
 
 def fingerprint(settings: Any) -> str:
-    """A short hash of JSON-able settings: the same settings, the same run."""
+    """A short hash of settings: a run resumes only with the same settings."""
     text = json.dumps(settings, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -58,7 +58,7 @@ class Kept:
     event: Event
     output: NDArray[np.int64]
     ticket: str
-    """Under which the ledger knows of the draw."""
+    """By which the ledger knows the draw."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Journal:
 
     run: str
     outputs: list[Kept] = field(default_factory=list)
-    """Those that it held when it was opened: a run that goes on beyond them needs no later ones again."""
+    """The outputs it held when it was opened. Later ones are written, but not needed again."""
     _tables: Tables = field(default_factory=dict)
     _file: IO[bytes] | None = None
 
@@ -78,7 +78,7 @@ class Journal:
 
     @classmethod
     def read_run(cls, folder: Path, settings: Any) -> str | None:
-        """Which run this folder belongs to, or None if it is new; another run's settings are refused."""
+        """The run that this folder belongs to, or None if it is new; other settings are refused."""
         path = folder / _NAME
         try:
             with path.open("rb") as lines:
@@ -93,7 +93,7 @@ class Journal:
 
     @classmethod
     def remove(cls, folder: Path) -> None:
-        """Take the journal away, and the folder where nothing else is in it: other files are somebody's."""
+        """Remove the journal, and its folder if nothing else is in it."""
         with contextlib.suppress(OSError):
             for name in reversed(FILES):  # the journal last: it says whose folder this is
                 (folder / name).unlink(missing_ok=True)
@@ -101,7 +101,7 @@ class Journal:
 
     @classmethod
     def run_in(cls, folder: Path) -> str | None:
-        """Which run this folder belongs to, whatever its settings were."""
+        """The run that this folder belongs to, whatever its settings."""
         path = folder / _NAME
         if not path.is_file():
             return None
@@ -113,7 +113,7 @@ class Journal:
     def open(
         cls, folder: Path, *, run: str, settings: Any, tables: Callable[[str], Tables] | None = None
     ) -> "Journal":
-        """Start the journal of ``run``, or take up the run that the folder holds where it ended.
+        """Start the journal of ``run``, or continue the one that the folder holds.
 
         ``tables`` gives the marks of the run's tables under a key: a run with others is refused.
         """
@@ -128,7 +128,9 @@ class Journal:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             file.close()
-            raise CheckpointError(f"another process is running from {folder} right now.") from error
+            raise CheckpointError(
+                f"another process is running from {folder} right now. Wait for its end, or name a new folder."
+            ) from error
         journal._file = file
         file.seek(0)
         content = file.read()
@@ -188,7 +190,7 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Let another process have the folder."""
+        """Release the folder to other processes."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -214,7 +216,7 @@ class Journal:
 
 
 def _key(folder: Path) -> str:
-    """The key of the folder's marks, which is made with the folder."""
+    """The key of the folder's marks; made with the folder."""
     path = folder / "key"
     try:
         with os.fdopen(_own(path), "a+", encoding="ascii") as file:
@@ -278,7 +280,7 @@ def _edited(path: Path) -> CheckpointError:
 
 
 def _check_is_ours(folder: Path) -> None:
-    """Refuse a folder in which somebody keeps other things, before anything is paid."""
+    """Refuse a folder that holds other files, before anything is paid."""
     named(folder, "a checkpoint")
     if folder.is_dir() and {path.name for path in folder.iterdir()} - set(FILES):
         raise CheckpointError(
@@ -295,7 +297,7 @@ def _unusable(folder: Path, error: OSError) -> CheckpointError:
 
 
 def _own(path: Path) -> int:
-    """Open a file to add to, which its owner alone may read; also where a copy of it allowed more."""
+    """Open a file to append to, and let only its owner read it, even if a copy had wider permissions."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     status = os.fstat(file)
     if status.st_mode & 0o077 and status.st_uid == os.geteuid():

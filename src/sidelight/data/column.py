@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 LARGEST = 2**53 - 1
 """The largest whole number that every engine compares exactly, as a float64."""
 MOST_CODES = 2**20
-"""Most labels or bins of a column. All marginals hold at least a number for each, and so does every label."""
+"""Most labels or bins of a column."""
 LONGEST = 1000
 """Most characters of a label or of a column's name."""
 
@@ -43,8 +43,8 @@ class Column(ABC):
     """How one column's values become codes. Declared beforehand, never learned from private data."""
 
     kind: ClassVar[str]
-    places: ClassVar[tuple[str, ...]]
-    """What ``outside`` may be."""
+    outsides: ClassVar[tuple[str, ...]]
+    """The choices for ``outside``."""
 
     name: str
     missing: bool = field(default=False, kw_only=True)
@@ -65,8 +65,8 @@ class Column(ABC):
             )
         if not isinstance(self.missing, bool):
             raise self._wrong(f"missing must be true or false; got {brief(self.missing)}")
-        if self.outside not in self.places:
-            listed = ", ".join(map(repr, self.places))
+        if self.outside not in self.outsides:
+            listed = ", ".join(map(repr, self.outsides))
             raise self._wrong(f"outside must be one of {listed}; got {brief(self.outside)}")
 
     @property
@@ -122,7 +122,7 @@ class CategoricalColumn(Column):
     """
 
     kind: ClassVar[str] = "categorical"
-    places: ClassVar[tuple[str, ...]] = ("refuse", "other")
+    outsides: ClassVar[tuple[str, ...]] = ("refuse", "other")
 
     labels: tuple[Label, ...] = ()
     other_label: Label | None = field(default=None, kw_only=True)
@@ -140,7 +140,7 @@ class CategoricalColumn(Column):
             raise self._wrong("labels must all be of one type (text, numbers, or true and false)")
         if len(set(self.labels)) < len(self.labels):
             twice = next(label for label, often in Counter(self.labels).items() if often > 1)
-            raise self._wrong(f"labels must be distinct; {brief(twice)} stands twice")
+            raise self._wrong(f"labels must be distinct; {brief(twice)} appears twice")
         if not self.size:
             raise self._wrong("at least one label is needed")
         self._check_other()
@@ -192,7 +192,7 @@ class CategoricalColumn(Column):
 class NumericColumn(Column):
     """A column of numbers between public bounds, in bins."""
 
-    places: ClassVar[tuple[str, ...]] = ("refuse", "other", "clamp")
+    outsides: ClassVar[tuple[str, ...]] = ("refuse", "other", "clamp")
 
     low: float | None = None
     high: float | None = None
@@ -207,7 +207,7 @@ class NumericColumn(Column):
         if (self.edges is None) != (self.low is not None and self.high is not None):
             raise self._wrong("declare either low and high, or edges")
         if self.edges is not None and not (self.low is self.high is self.bins is None):
-            raise self._wrong("edges say it all: leave out low, high and bins")
+            raise self._wrong("edges already say where the bins lie: leave out low, high and bins")
         for number in self.edges if self.edges is not None else (self.low, self.high):
             self._check_number(number)
 

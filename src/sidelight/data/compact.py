@@ -1,9 +1,9 @@
 """Many marginals of one table, kept in as few bytes as its records need.
 
-Exact counts of a whole workload are held for a run's length. A count never exceeds the number of records: 16
-bits are enough for a table of 65,535, a quarter of what counting itself works with. And most cells of most
-marginals are empty: where it takes less, only the others are kept, each with its place. Together no more than
-a few bytes a record and marginal, however large the domain.
+The exact counts of a whole workload are held as long as a run lasts. No count exceeds the number of records:
+16 bits are enough for a table of 65,535 records, where counting itself uses 64. Most cells of most marginals
+are empty: where it takes less memory, only the others are kept, each with its place. Together this takes a
+few bytes for each record and marginal, however large the domain.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from sidelight.data.engines.base import Counts, smallest_dtype
 from sidelight.data.table import Table
 
 _CELLS_AT_ONCE, _CELLS_PER_RECORD = 1 << 17, 2
-"""Cells that are counted in one pass: a megabyte of wide counts, or about what records take themselves."""
+"""Most cells counted in one pass: a megabyte of 64-bit counts, or about as much as the records take."""
 _CELLS_UNSEEN = 1 << 18
-"""The same where nobody may see how many records there are."""
+"""The same where n is private."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Compact:
 
     @classmethod
     def of(cls, counts: Counts) -> "Compact":
-        """Counts, kept in the way that takes less."""
+        """These counts, in whichever form takes less memory."""
         flat = counts.reshape(-1)
         places = np.flatnonzero(flat).astype(smallest_dtype(flat.size))
         kind = smallest_dtype(int(flat.max(initial=0)) + 1)
@@ -47,7 +47,7 @@ class Compact:
         return cls(counts.shape, flat.astype(kind), None)
 
     def wide(self) -> Counts:
-        """All counts again, at whole width: so sums of them do not overflow."""
+        """All counts as 64-bit integers, whose sums do not overflow."""
         if self.places is None:
             return self.counts.astype(np.int64).reshape(self.shape)
         wide = np.zeros(int(np.prod(self.shape)), dtype=np.int64)
@@ -58,7 +58,7 @@ class Compact:
 def count_compactly(
     table: Table, wanted: Sequence[Attrs], *, total_is_public: bool = True
 ) -> dict[Attrs, Compact]:
-    """The marginals by attributes, kept compactly.
+    """Count these marginals, and keep each in little memory.
 
     PRIVACY: in how many passes they are counted follows from the domain alone where n is private. In how many
     bytes each is kept follows from its counts; nothing but this process's memory shows it.
@@ -69,7 +69,7 @@ def count_compactly(
     array([1, 2])
     """
     left = list(dict.fromkeys(wanted))
-    # Part by part, so that wide counts never take much; but files and clusters are gone through once.
+    # In parts, so that 64-bit counts never take much; but a file or a cluster is read only once.
     sized = max(_CELLS_AT_ONCE, _CELLS_PER_RECORD * table.records) if total_is_public else _CELLS_UNSEEN
     most = sized if table.is_in_memory else np.inf
     kept: dict[Attrs, Compact] = {}

@@ -34,7 +34,7 @@ BLOCK = 1 << 15
 """Records in a block: the few columns at work fit in the second-level cache."""
 
 _LOOK = 1 << 12
-"""Records that show how skewed an attribute is."""
+"""Records that are sampled to see how skewed an attribute is."""
 
 # Nanoseconds, measured by benchmarks/speed/count.py: one record through one more digit, one cell through
 # one subtraction, one call. They decide when setting records apart pays.
@@ -110,7 +110,7 @@ class MarginalCounter:
         return answers
 
     def _plan(self, columns: Sequence[npt.NDArray[np.integer]]) -> None:
-        """Rank the attributes by skew, as some of the records show it, and lay out the shared prefixes."""
+        """Rank the attributes by skew in a sample of the records, and lay out the shared prefixes."""
         step = -(-len(columns[0]) // _LOOK)  # every so many, since tables are often sorted
         seen = [np.bincount(c[::step], minlength=m) for c, m in zip(columns, self.domain.shape, strict=True)]
         self._order = sorted(range(len(seen)), key=lambda a: -int(seen[a].max()))

@@ -1,7 +1,7 @@
 """The distinct records among coded ones, in the order of their codes.
 
-A record is one number, its attributes the digits: the 15 attributes of ADULT fit into 64 bits. So nothing is
-kept beside the records but a number for each while they are sorted. Records that need more have several.
+A record is packed into one number, its codes the digits: the 15 attributes of ADULT fit into 64 bits. Sorting
+then takes one number for each record. Records that need more bits have several numbers.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from sidelight.data.engines.base import Codes, Counts, smallest_dtype
 Word = npt.NDArray[np.uint64]
 
 _AT_ONCE = 1 << 15
-"""Records that are turned back into codes together."""
+"""Records that are unpacked at a time."""
 
 
 def distinct_records(
     shape: Sequence[int], columns: Sequence[npt.NDArray[Any]], *, records: int
 ) -> tuple[Codes, Counts]:
-    """Each distinct record, and how often it occurs, of columns of codes below ``shape``.
+    """The distinct records, and how often each occurs; codes of a column are below its size in ``shape``.
 
     >>> distinct_records([3, 2], [np.array([2, 0, 2]), np.array([1, 0, 1])], records=3)[0].tolist()
     [[0, 0], [2, 1]]
@@ -41,7 +41,7 @@ def distinct_records(
 def distinct_weights(
     shape: Sequence[int], columns: Sequence[npt.NDArray[Any]], weights: npt.NDArray[np.float64]
 ) -> tuple[Codes, npt.NDArray[np.float64]]:
-    """Each distinct record of weighted ones, with the weights of all its copies.
+    """The distinct records, each with the summed weight of its copies.
 
     >>> distinct_weights([3], [np.array([2, 0, 2])], np.array([1.0, 2.0, 0.5]))[1]
     array([2. , 1.5])
@@ -56,7 +56,7 @@ def distinct_weights(
 
 
 def _starts(words: Sequence[Word], records: int) -> npt.NDArray[np.intp]:
-    """Where among sorted records another one begins."""
+    """Indices in sorted records where a new distinct record begins."""
     is_first = np.zeros(records, dtype=np.bool_)
     is_first[:1] = True
     for word in words:
@@ -67,7 +67,7 @@ def _starts(words: Sequence[Word], records: int) -> npt.NDArray[np.intp]:
 def _unpacked(
     shape: Sequence[int], parts: Sequence[Sequence[int]], words: Sequence[Word], starts: npt.NDArray[np.intp]
 ) -> Codes:
-    """The codes of the records at these places."""
+    """The codes of the records at these indices."""
     codes = np.empty((starts.size, len(shape)), dtype=smallest_dtype(max(shape, default=1)), order="F")
     for some in blocks(starts.size, _AT_ONCE):
         for part, word in zip(parts, words, strict=True):
@@ -79,7 +79,7 @@ def _unpacked(
 
 
 def _parts(shape: Sequence[int]) -> list[list[int]]:
-    """Attributes in order, as many together as one word holds."""
+    """Attributes in order, grouped so that each group fits into one word."""
     parts: list[list[int]] = []
     room = 0
     for place, size in enumerate(shape):
@@ -100,5 +100,5 @@ def _packed(shape: Sequence[int], columns: Sequence[npt.NDArray[Any]], records: 
 
 
 def _order(words: Sequence[Word], records: int) -> npt.NDArray[np.intp]:
-    """Of all records, by the first word, then by the second."""
+    """The order that sorts records by the first word, then by the second."""
     return np.lexsort(words[::-1]) if words else np.arange(records)

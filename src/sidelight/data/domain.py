@@ -14,7 +14,7 @@ Attrs = tuple[str, ...]
 
 
 _MOST_STEPS = 1_000_000
-"""Of the search for a possible record; a fit that finds none says so itself."""
+"""Most steps of the search for a possible record. Beyond it, a fit would find that there is none."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ class Domain:
     attrs: Attrs
     shape: tuple[int, ...]
     impossible: tuple[Combination, ...] = field(default=(), compare=False, repr=False)
-    """Codes that never occur together, declared and not learned. Tables of either kind count alike."""
+    """Codes that never occur together: declared, not learned. They change models, not how tables count."""
 
     def __post_init__(self) -> None:
         if len(self.attrs) != len(self.shape):
             raise SchemaError(f"{len(self.attrs)} attributes were named but {len(self.shape)} sizes given.")
         if len(set(self.attrs)) < len(self.attrs):
             twice = sorted(attr for attr, often in Counter(self.attrs).items() if often > 1)
-            raise SchemaError(f"attribute names must be distinct; {', '.join(twice)} stands twice.")
+            raise SchemaError(f"attribute names must be distinct; {', '.join(twice)} appears twice.")
         for attr, size in zip(self.attrs, self.shape, strict=True):
             if not isinstance(size, int) or isinstance(size, bool) or not isinstance(attr, str):
-                raise SchemaError("attributes are names, and their sizes whole numbers.")
+                raise SchemaError("an attribute's name must be text, and its size a whole number.")
             if size < 1:
                 raise SchemaError(f"attribute {attr!r} must have at least one value; got {size}.")
         for combination in self.impossible:
@@ -138,7 +138,7 @@ class Domain:
 
 
 def _has_possible(impossible: Sequence[Combination], sizes: Mapping[str, int]) -> bool:
-    """Whether some record avoids every combination; attribute by attribute, and back where none is left."""
+    """Whether some record avoids every combination; a depth-first search over the attributes."""
     wanted = [dict(zip(c.attrs, map(frozenset, c.values), strict=True)) for c in impossible]
     order = list(dict.fromkeys(attr for combination in impossible for attr in combination.attrs))
     last = [max(order.index(attr) for attr in c.attrs) for c in impossible]
@@ -146,7 +146,7 @@ def _has_possible(impossible: Sequence[Combination], sizes: Mapping[str, int]) -
     steps = 0
 
     def avoids(place: int, alive: list[int]) -> bool:
-        """Whether values from ``place`` on can avoid those that all values so far agree with."""
+        """Whether values of the attributes from ``place`` on can avoid all combinations still ``alive``."""
         nonlocal steps
         if not alive or steps > _MOST_STEPS:
             return True
@@ -169,7 +169,7 @@ def _has_possible(impossible: Sequence[Combination], sizes: Mapping[str, int]) -
 
 
 def _told_apart(attr: str, wanted: Sequence[Mapping[str, frozenset[object]]], size: int) -> list[object]:
-    """The codes that some combination lists, and one that none does, where there is one."""
+    """The codes that some combination lists, and one code that none lists, if there is one."""
     named = {code for combination in wanted for code in combination.get(attr, ())}
     spare = next((code for code in range(min(size, len(named) + 1)) if code not in named), None)
     return list(named) if spare is None else [spare, *named]

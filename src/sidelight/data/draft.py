@@ -60,7 +60,7 @@ def draft(public_table: Any, *, bins: int = 32) -> Schema:
         )
     twice = sorted({name for name in source.names if source.names.count(name) > 1})
     if twice:
-        raise DataError(f"{describe(public_table)}: column {twice[0]!r} stands twice; rename or drop one.")
+        raise DataError(f"{describe(public_table)}: column {twice[0]!r} appears twice; rename or drop one.")
     columns: list[Column] = []
     left_out = []
     for place, (name, kind) in enumerate(zip(source.names, source.types, strict=True)):

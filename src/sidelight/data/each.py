@@ -1,8 +1,8 @@
 """A column of any container (list, NumPy, pandas, polars, Arrow) as single values, each in its own type.
 
-Equal values are kept once, with the place of each record's own, so that each meaning is worked out once.
+Equal values are kept once, with an index for each record, so that each meaning is worked out once.
 
-PRIVACY: nothing here gives a column a type. What a value means, ``value`` says, and it sees one at a time.
+PRIVACY: nothing here gives a column a type. ``value`` says what a value means, and sees one at a time.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ Places = npt.NDArray[np.int64]
 
 
 class NoValue:
-    """Stands for a value of a type that has a meaning in no column, such as a list."""
+    """Stands for a value of a type that no column can hold, such as a list."""
 
 
 class Each:
@@ -33,7 +33,7 @@ class Each:
         if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
             raise DataError(f"a column must be a list of values; got a {type(column).__name__}.")
         self._numbers: npt.NDArray[Any] | None = None
-        """Set where every record holds a number, so that nothing has to be looked at one by one."""
+        """Set where every record holds a number: then no value needs to be looked at by itself."""
         self._found: tuple[list[Any], Places] | None = None
         plain = _plain(column)
         if isinstance(plain, np.ndarray):
@@ -64,7 +64,7 @@ class Each:
         return self._distinct[0]
 
     def numbers(self) -> npt.NDArray[np.float64]:
-        """Every record's number; NaN where it is missing or is none."""
+        """Every record's number; NaN where the value is missing or is not a number."""
         if self._numbers is not None:
             return self._numbers.astype(np.float64)
         found = self.read(number_of)
@@ -97,7 +97,7 @@ class Each:
 
 
 def _plain(column: Any) -> npt.NDArray[Any] | tuple[list[Any], Places]:
-    """An array of numbers; or the distinct values, and the place of each record's own."""
+    """An array of numbers; or the distinct values, and for each record the index of its value."""
     root = type(column).__module__.partition(".")[0]
     if root == "pandas":
         return _of_pandas(column)

@@ -1,14 +1,14 @@
-"""How a table is known again: its marks, each a digest under a key (``privacy/marks.py`` compares them).
+"""How a table is recognised: by marks, which are digests under a key (``privacy/marks.py`` compares them).
 
     records <schema>   of tables in memory: the codes of all records under that schema, in whatever order
     file               of files: their bytes, in the order of the files' names
     name               of a table in a database or on a cluster: its name
 
-A file that is read into memory has the first two. A table in a database is known by its name alone, so that
-changes there go unnoticed. A DuckDB relation and a Spark DataFrame have no name, and so no mark.
+A file that is read into memory has the first two. A table in a database is recognised by its name alone, so
+changes to it go unnoticed. A DuckDB relation and a Spark DataFrame have no name, and so no mark.
 
-PRIVACY: these functions look at all of a private table, and what they return tells it apart from any other.
-It goes into ledgers and checkpoints, under their keys, and nowhere else.
+PRIVACY: these functions read all of a private table, and a mark distinguishes it from any other table. Marks
+go into ledgers and checkpoints, under their keys, and nowhere else.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,7 +58,7 @@ def digest(parts: Iterable[bytes | memoryview], key: str) -> str:
 
 
 def _of_codes(columns: Sequence[npt.NDArray[np.integer]], shape: Sequence[int], key: str) -> str:
-    """A digest of the records in any order, since engines do not promise one: a sum of scrambled records."""
+    """A digest that does not depend on the order of records: a sum of scrambled records."""
     total, records = 0, len(columns[0]) if columns else 0
     salts = [int(digest([str(place).encode()], key)[:16], 16) for place in range(len(columns))]
     for some in blocks(records, _AT_ONCE // max(len(columns), 1)):

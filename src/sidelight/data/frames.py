@@ -17,12 +17,12 @@ from sidelight.data.value import NO_TEXT, number_of, text_of
 from sidelight.errors import DataError, SettingError
 
 _RUN = r"\A([=+\-@\t\r\n＝＋－＠])"
-"""What spreadsheets take for a formula by its first character, wide characters included."""
+"""First characters that make a spreadsheet run a cell as a formula, wide characters included."""
 KINDS = ("pandas", "polars", "pyarrow", "duckdb", "spark")
 
 
 def kind_of(frame: Any) -> str | None:
-    """Which frame this is; None if it is none that we know."""
+    """The kind of a frame; None if it is of no kind that we know."""
     root = type(frame).__module__.partition(".")[0].lstrip("_")
     name = type(frame).__name__
     if root == "pandas" and name == "DataFrame":
@@ -101,7 +101,7 @@ def from_arrow(table: Any, kind: str) -> Any:
 
 
 def check_file(path: str | Path, *, safe_cells: bool = False) -> None:
-    """Refuse a file that ``write_file`` would not write, before what it is to hold is made."""
+    """Refuse a path that ``write_file`` could not write, before the records are made."""
     ending = named(path, "the table").suffix.lower()
     if ending not in (".csv", ".parquet", ".pq"):
         raise SettingError(f"the file must end in .csv or .parquet; got {brief(str(path))}.")

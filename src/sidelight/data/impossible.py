@@ -34,7 +34,7 @@ MOST_COMBINATIONS = 1000
 
 
 def as_declared(combinations: Sequence[Combination], columns: Sequence[Column]) -> tuple[Combination, ...]:
-    """The same combinations, each once, attributes and labels spelled and ordered as the schema has them."""
+    """The same combinations, each once, with attributes and labels spelled and ordered as in the schema."""
     coded = as_codes(combinations, columns)
     used = {attr for combination in coded for attr in combination.attrs}
     labels = {column.name: column.code_labels() for column in columns if column.name in used}
@@ -157,7 +157,7 @@ class Codes:
 
 
 def _key(column: Column, label: Label) -> tuple[bool, Label]:
-    """What a label is recognised by: True is not 1, and people type bins with a hyphen for the dash."""
+    """How labels are compared: True differs from 1, and a bin's dash may be typed as a hyphen."""
     if isinstance(label, str) and not isinstance(column, CategoricalColumn):
         label = label.replace("–", "-").replace(" ", "")
     return isinstance(label, bool), label

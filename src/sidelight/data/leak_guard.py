@@ -1,10 +1,9 @@
-"""A guard against the commonest slip: the private table, given as public data too.
+"""Refuses the private table where it is also given as public data, the commonest slip.
 
-Public data are read without paying. Somebody who names the same table twice would publish it; nothing
-downstream could tell.
+Public data are read without paying, so naming the same table twice would publish it.
 
-PRIVACY: sources are compared, never contents: whether two files hold the same records is a fact about the
-private ones, and nobody has paid for it.
+PRIVACY: sources are compared, never contents. Whether two files hold the same records is a fact about the
+private records that nobody has paid for.
 """
 
 import os
@@ -30,7 +29,7 @@ def refuse_same(private: Any, public: Any) -> None:
 
 
 def _sources(given: Any) -> frozenset[object]:
-    """Where a table comes from, in values that are equal where two of them are one."""
+    """What identifies a source: two descriptions of one source have a value in common."""
     if given is None:
         return frozenset()
     if isinstance(given, str | Path):
@@ -42,7 +41,7 @@ def _sources(given: Any) -> frozenset[object]:
 
 
 def _files(text: str) -> frozenset[object]:
-    """The files behind a path or a pattern, whatever they are called there."""
+    """The files behind a path or a pattern, with links resolved."""
     found = set[object]()
     for path in files_of(text) or [text]:
         try:
@@ -55,7 +54,7 @@ def _files(text: str) -> frozenset[object]:
 
 
 def _database_table(text: str) -> object:
-    """Host, port, database and table of an address; who logs in, and how, makes no other table of it."""
+    """Host, port, database and table of an address; user, password and options are left out."""
     address, table = split_address(text)
     try:
         parts = urlsplit(address)

@@ -1,7 +1,7 @@
-"""What in a table does not fit its schema, in words that hold no value and no count of it.
+"""Where a table does not fit its schema, in messages that contain none of its values and no count.
 
-PRIVACY: that a private table holds some value outside the schema is itself a fact about it,
-told to the person who holds the table, before anything is charged or released.
+PRIVACY: that a private table holds some value outside the schema is itself a fact about the table.
+It is told to the person who holds the table, before anything is charged or released.
 """
 
 from collections.abc import Sequence
@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sidelight.data.column import Column, NumericColumn
-from sidelight.data.engines.sql import SqlSource, survey
+from sidelight.data.engines.sql import survey
+from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """One thing that does not fit."""
+    """One way in which a table does not fit its schema."""
 
     column: str | None
     what: Literal["absent", "extra", "twice", "missing", "outside", "empty"]
@@ -24,7 +25,7 @@ class Misfit:
 
     @property
     def is_fatal(self) -> bool:
-        """Whether the table cannot be used. Columns that the schema does not name are only left out."""
+        """Whether the table is refused. A column that the schema does not name is merely left out."""
         return self.what != "extra"
 
     def __str__(self) -> str:
@@ -32,7 +33,7 @@ class Misfit:
 
 
 def check(source: Any, schema: Schema) -> list[Misfit]:
-    """All that does not fit; an empty list means that everything does."""
+    """Every misfit of the table; an empty list means that the table fits."""
     from sidelight.data.read import open_source
 
     opened = open_source(source, schema)
@@ -44,14 +45,14 @@ def check(source: Any, schema: Schema) -> list[Misfit]:
 
 
 def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
-    """What the names of the columns already say.
+    """Misfits that the column names show.
 
-    Their types say nothing: one record may have changed one, and what fits is for each value to say.
+    Column types are not consulted: one odd record can change a column's type, so each value is checked alone.
     """
     names = source.names
     misfits = []
     for name in sorted({name for name in names if names.count(name) > 1}):
-        message = f"column {name!r} stands twice; rename or drop one of them."
+        message = f"column {name!r} appears twice; rename or drop one of them."
         misfits.append(Misfit(name, "twice", message))
     for column in schema.columns:
         if column.name not in names:
@@ -63,7 +64,7 @@ def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
     declared = {column.name for column in schema.columns}
     for name in dict.fromkeys((*names, *source.extra)):
         if name not in declared:
-            message = f"column {name!r} is not in the schema, and is left out."
+            message = f"column {name!r} is not in the schema and is left out."
             misfits.append(Misfit(name, "extra", message))
     return misfits
 
@@ -71,9 +72,9 @@ def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
 def misfits_of_values(
     records: int, missing: Sequence[bool], outside: Sequence[bool], schema: Schema, *, may_be_empty: bool
 ) -> list[Misfit]:
-    """What a pass over the values has found.
+    """Misfits found by a pass over the values.
 
-    PRIVACY: where n is private, a table without records is a table like any other.
+    PRIVACY: where n is private, a table without records is accepted like any other.
     """
     if records == 0 and not may_be_empty:
         return [Misfit(None, "empty", "the table has no records.")]
@@ -102,10 +103,10 @@ def require_fit(misfits: Sequence[Misfit], *, what: str) -> None:
 def _outside_message(column: Column) -> str:
     numbers = "finite numbers" if column.kind == "real" else "whole numbers"
     if not isinstance(column, NumericColumn):
-        what, places = "outside the labels that its schema declares; correct the labels", '"other"'
-    elif column.outside == "clamp":  # every number has a place, so the bounds are not the reason
+        what, places = "outside the labels that its schema declares; add the labels", '"other"'
+    elif column.outside == "clamp":  # every number falls into some bin, so the bounds are not the reason
         what, places = "that are not numbers, and so have no nearest bin; correct the table", '"other"'
     else:
-        what = f"outside the bounds that its schema declares, or that are not {numbers}; correct them"
-        places = '"other", or "clamp" for numbers beyond the bounds'
+        what = f"outside the bounds that its schema declares, or that are not {numbers}; correct the table"
+        places = '"other" (or "clamp", if all of them are numbers)'
     return f"column {column.name!r} has values {what}, or declare outside = {places}."

@@ -23,7 +23,7 @@ from sidelight.data.engines.duckdb import VIEW, DuckDBSource, connect, literal, 
 from sidelight.data.engines.own_folder import PlainNames
 from sidelight.data.engines.postgres import PostgresSource
 from sidelight.data.engines.spark import SparkSource
-from sidelight.data.engines.sql import SqlSource
+from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 from sidelight.sources import is_postgres, source_name
@@ -67,7 +67,7 @@ def open_source(source: Any, schema: Schema | None = None) -> SqlSource:
 
 
 def describe(source: Any) -> str:
-    """The table in words that may stand in a message."""
+    """The table as a message may name it."""
     if isinstance(source, (str, Path)):
         return source_name(source)
     kind = frames.kind_of(source)
@@ -156,7 +156,7 @@ def _view(
 
 
 def _header(path: str) -> tuple[str, ...]:
-    """The names on the first line: public, and all that Python itself reads."""
+    """The column names on the first line, which are public. Python reads nothing else of the file."""
     own = _delimiter(path)
     opener = gzip.open if path.lower().endswith(".gz") else open
     try:

@@ -38,7 +38,7 @@ MOST_COLUMNS = 4096
 
 
 UNSAID = Unit()
-"""The unit of a schema that says nothing of it; told from one that somebody gave by its identity."""
+"""The unit of a schema that declares none. Compared by identity, since a declared one may be equal."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Schema:
 
     columns: tuple[Column, ...]
     unit: Unit = UNSAID
-    """What one person can change, as far as the schema says; see ``declared_unit``."""
+    """What one person can change; see ``declared_unit`` for whether the schema says it."""
     note: str = field(default="", compare=False)
     """Written as a comment at the head of the file; means nothing."""
     impossible: tuple[Combination, ...] = ()
@@ -81,7 +81,7 @@ class Schema:
         named = Counter(column.name for column in self.columns)
         twice = sorted(name for name, often in named.items() if often > 1)
         if twice:
-            raise SchemaError(f"column names must be distinct; {', '.join(map(repr, twice))} stands twice.")
+            raise SchemaError(f"column names must be distinct; {', '.join(map(repr, twice))} appears twice.")
         # Spelled one way, whoever wrote them, so that equal schemas have equal fingerprints.
         object.__setattr__(self, "impossible", as_declared(self.impossible, self.columns))
         if self.impossible:
@@ -141,7 +141,7 @@ class Schema:
 
     @property
     def declared_unit(self) -> Unit | None:
-        """The unit that the schema declares; None where it says nothing of it."""
+        """The unit that the schema declares; None where it declares none."""
         return self.unit if self.says_unit else None
 
     @cached_property
@@ -197,7 +197,7 @@ class Schema:
         )
 
     def check(self, source: Any) -> "list[Misfit]":
-        """What in ``source`` does not fit, in words that hold no value and no count of it."""
+        """What in ``source`` does not fit, in messages without any of its values or counts."""
         from sidelight.data.misfits import check
 
         return check(source, self)

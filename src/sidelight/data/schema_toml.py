@@ -42,7 +42,7 @@ def parse(text: str) -> Schema:
 
 
 def render(schema: Schema, *, notes: bool = True, unit: bool = False) -> str:
-    """The schema as TOML, with the unit that it declares; ``unit`` writes one that it does not, too."""
+    """The schema as TOML. A unit is written if the schema declares it, or if ``unit`` is true."""
     lines = _comment(schema.note) if notes else []
     if unit or schema.says_unit:
         lines += ["[unit]", f"relation = {_value(schema.unit.relation)}", f"records = {schema.unit.records}"]
@@ -60,7 +60,7 @@ def render(schema: Schema, *, notes: bool = True, unit: bool = False) -> str:
 
 
 def _declared(column: Column) -> dict[str, Any]:
-    """What was said about a column, in the order people write it; defaults are left out."""
+    """A column's declaration, in the order people write it; defaults are left out."""
     own = [f for f in fields(column) if not f.kw_only] + [f for f in fields(column) if f.kw_only]
     said = {f.name: (getattr(column, f.name), f.default) for f in own if f.name not in _UNWRITTEN}
     return {key: value for key, (value, default) in said.items() if not _same(value, default)}

@@ -1,7 +1,7 @@
-"""Encoded records, wherever they live; and the Protocol that everything countable meets."""
+"""Encoded records, wherever they live."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,20 +13,7 @@ from sidelight.data.engines.numpy import NumpyEngine
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError, SettingError
 
-Array = npt.NDArray[Any]
-
 ENGINES = ("numpy", "duckdb", "spark", "postgres")
-
-
-class CountSource(Protocol):
-    """Anything that can be counted: a private table, a public one, a model."""
-
-    @property
-    def domain(self) -> Domain: ...
-
-    def count(self, attrs: Attrs) -> Array:
-        """The marginal on ``attrs``, axes in the order asked; the total (0-d) if there are none."""
-        ...
 
 
 class Table:
@@ -84,7 +71,9 @@ class Table:
             _check.one_of(ENGINES, engine=engine)
         if isinstance(source, Table):
             if source.domain != schema.domain:
-                raise DataError("the table is already encoded, for another schema.")
+                raise DataError(
+                    "the table is already encoded, for another schema. Give that schema, or the raw table."
+                )
             # Codes say nothing about what is impossible: that is the schema's to declare.
             is_same = source.domain.impossible == schema.domain.impossible
             return source if is_same else cls(source._engine, schema=schema, kind=source.kind)

@@ -1,1 +1,1 @@
-"""EVALUATE: comparisons with exact answers; whatever comes out is private."""
+"""EVALUATE: comparisons with exact answers. Their results are private, except for screening under ε."""

@@ -1,4 +1,4 @@
-"""How far a release is from the table it was made from. PRIVATE: exact answers go into it."""
+"""The errors of a release against the table that it was made from. PRIVATE: computed from exact answers."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -37,7 +37,7 @@ class Evaluation(Errors):
     """Errors of a release against exact answers. PRIVATE: do not publish them."""
 
     downstream: Downstream | None = None
-    """What the synthetic table is worth to its users, where that was asked for."""
+    """How useful the synthetic table is, if that was asked for."""
 
     def __str__(self) -> str:
         lines = [
@@ -72,12 +72,12 @@ def evaluate(
         release: the release to judge.
         private: the table that it was made from, of any kind that ``sl.release`` takes.
         workload: the queries to compare on.
-        downstream: whether to look at a synthetic table as its users would: associations between
-            attributes, and distances to the nearest records. The name of a column also asks how well a
-            classifier learns that column from synthetic records (``pip install 'sidelight[learn]'``).
-        held_out: records of the same population that the release never saw, for cleaner comparisons.
-        seed: draws the synthetic table, and splits the private one.
-        repeats: how often a classifier is trained; accuracies are means.
+        downstream: whether to compare a synthetic table with the private one, too: associations between
+            attributes, and distances to the nearest records. If it is the name of a column, a classifier
+            is also trained to predict that column from synthetic records (extra ``learn``).
+        held_out: records of the same population that the release never saw, to test on instead.
+        seed: seed for drawing the synthetic table and for splitting the private one.
+        repeats: how often a classifier is trained; the accuracies are means.
     """
     domain = release.model.domain
     schema = release.schema if release.schema is not None else Schema.from_domain(domain)

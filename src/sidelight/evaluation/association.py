@@ -1,4 +1,4 @@
-"""How much two attributes tell about each other, in one table and in another.
+"""How strongly two attributes are associated, in the private table and in a synthetic one.
 
     φ²  = Σ n_ij² / (n_i· n_·j) − 1,      φ̃² = max(0, φ² − (r − 1)(c − 1)/(n − 1))
     Ṽ   = √(φ̃² / min(r̃ − 1, c̃ − 1)),     r̃ = r − (r − 1)²/(n − 1)
@@ -22,7 +22,7 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError
 
 _MOST_CELLS = 2**24
-"""Cells of the pairs that are counted at once (128 MiB); a pair of more is left out."""
+"""Most cells that are counted at once (128 MiB); a pair of attributes with more is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +32,9 @@ class AssociationGap:
     mean: float
     largest: float
     pair: Attrs
-    """Where it is largest."""
+    """The pair with the largest gap."""
     left_out: int
-    """Pairs of too many cells to count."""
+    """Number of pairs with too many cells to count."""
 
 
 def association(counts: NDArray[np.integer]) -> float:
@@ -75,7 +75,7 @@ def association_gap(private: Table, synthetic: Table) -> AssociationGap:
 
 
 def _blocks(domain: Domain, pairs: list[Attrs]) -> Iterator[list[Attrs]]:
-    """The pairs in order, as many at a time as may be held."""
+    """The pairs in order, in blocks of at most ``_MOST_CELLS`` cells."""
     block: list[Attrs] = []
     held = 0
     for pair in pairs:

@@ -3,23 +3,22 @@
     f(D, X̂) = min over distributions μ on X̂ of  max over q of |q(D) − q(μ)|
 
 No mechanism on the public support does better than f, whatever its budget (Liu et al. 2021, section
-4.2). It is small where the public table knows all kinds of records, and it is 1/n-sensitive, so it can
+4.2). f is small if the public table has every kind of record, and it is 1/n-sensitive, so it can
 be released cheaply before a run (``screening_curator``).
 
-Two ways, and both end with bounds that hold whatever was computed on the way (``mixture_bounds``).
-``bracketed`` plays multiplicative weights and takes its own plays as λ. ``exact`` is constraint
-generation. A linear program on a few queries gives z ≤ f, and its dual is λ. Entropic projections
-then look for a μ with all errors within z, marginal after marginal (raking, but only as far as z);
-the queries that resist join the program. At z = f nothing resists.
+There are two methods. Both end with bounds that are valid whatever the solver did (``mixture_bounds``).
+``bracketed`` runs multiplicative weights on the worst query, and takes the queries that it played as λ.
+``exact`` is constraint generation. A linear program on a few queries gives z ≤ f, and its dual is λ.
+Entropic projections then look for a μ with all errors within z, marginal after marginal (raking, but only
+as far as z); queries that the projections had to move most join the program. At z = f such a μ exists.
 
-**Why ``exact`` always ends.** Projections may be slow without anything in their way. Then the program's own
-μ counts. Each program is solved to a quarter of the tolerance τ, for certain (``mixture_program``), and
-making μ and λ whole moves a bound by at most 2⁻³¹ ≤ τ/8. So while the bounds are more than τ apart, μ misses
-some query by τ/2 more than it misses any query of the program: a query that is not in the program. The
-worst of them join it, twice as many each time. So there are at most 30 programs and then one for each
-doubling, until all queries are in; how large that one can be is limited by public sizes beforehand
-(``check_size``). No step is skipped and nothing gives up, so that an answer comes out for every table; how
-long it takes may depend on the table.
+**Why ``exact`` always ends.** Projections may be slow even where such a μ exists. Then the program's own
+μ is used. Each program is solved to a quarter of the tolerance τ, for certain (``mixture_program``), and
+rounding μ and λ to whole numbers moves a bound by at most 2⁻³¹ ≤ τ/8. So while the bounds are more than τ
+apart, μ misses some query by τ/2 more than it misses any query of the program: a query that is not in the
+program. The worst of them join it, twice as many each time. So there are at most 30 programs and then one
+for each doubling, until all queries are in; the size of that last program is limited beforehand by public
+sizes (``check_size``). So every table gets an answer; how long it takes may depend on the table.
 """
 
 from collections.abc import Sequence
@@ -39,10 +38,10 @@ from sidelight.queries.workload import Workload
 
 _QUERIES_AT_ONCE = 150
 _PROGRAMS = 30
-"""Linear programs before they grow without need; one to three are enough in practice."""
+"""Linear programs before each further one also adds the worst queries; one to three suffice in practice."""
 _CYCLES_AT_ONCE = 30
 _FINEST = Fraction(1, 2**28)
-"""The least tolerance: beyond 13 million records, what a double and a solver can do."""
+"""The smallest tolerance, reached at 13 million records: the limit of doubles and of the solver."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +51,9 @@ class BestMixture:
     low: float
     high: float
     steps: int
-    """Updates or linear programs that it took."""
+    """Number of updates (bracketed) or of linear programs (exact)."""
     is_private: bool = True
-    """It must not be published; release it under ε instead."""
+    """The result must not be published; release it under ε instead."""
 
     def __str__(self) -> str:
         return f"PRIVATE: best-mixture error between {self.low:.6g} and {self.high:.6g}"
@@ -63,21 +62,21 @@ class BestMixture:
 def bracketed(
     support: Support,
     marginals: Sequence[Attrs],
-    shares: Sequence[Array],
+    frequencies: Sequence[Array],
     *,
     step: float = 1.0,
     patience: int = 100,
     tolerance: float = 0.0,
 ) -> BestMixture:
     """Multiplicative weights on the worst query until ``patience`` updates have hardly helped (spec 5.3)."""
-    problem = Problem(support, marginals, shares)
+    problem = Problem(support, marginals, frequencies)
     fit, played = problem.fit, list[tuple[int, float]]()
     high, mark, since, steps = np.inf, np.inf, 0, 0
     while since < patience:
         errors = problem.target - fit.answers
         worst = int(np.abs(errors).argmax())
         error = float(errors[worst])
-        # Less than a hundredth is no progress: small steps would go on for ever.
+        # Less than one per cent does not count as progress: small steps would go on for ever.
         since = 0 if abs(error) < 0.99 * mark else since + 1
         mark = abs(error) if since == 0 else mark
         if abs(error) < high:
@@ -88,7 +87,7 @@ def bracketed(
         played.append((worst, error))
         fit.update(fit.asked(problem.cell(worst)), step * error)
         fit.settle()
-    # Early plays answer early weights; without them the bound is often better.
+    # Early plays were made against early weights; without them the bound is often better.
     sums = [_sums(played[start:], errors.size) for start in (0, len(played) // 2, 3 * len(played) // 4)]
     low = max(problem.unreachable, *map(problem.lower, sums))
     return BestMixture(low=low, high=float(high), steps=steps)
@@ -102,12 +101,12 @@ def _sums(played: list[tuple[int, float]], queries: int) -> Array:
 
 
 def exact(
-    support: Support, marginals: Sequence[Attrs], shares: Sequence[Array], *, tolerance: float | Fraction
+    support: Support, marginals: Sequence[Attrs], frequencies: Sequence[Array], *, tolerance: float | Fraction
 ) -> BestMixture:
     """Linear programs and projections until the bounds differ by at most ``tolerance``, for every table."""
     if tolerance < _FINEST:
         raise SettingError(f"tolerance must be at least 2⁻²⁸; got {float(tolerance):g}.")
-    problem, width = Problem(support, marginals, shares), float(tolerance)
+    problem, width = Problem(support, marginals, frequencies), float(tolerance)
     weights, slowest = problem.fit.start.weights.copy(), 0.8
     low, (high, misses) = problem.unreachable, problem.upper(weights)
     queries, batch = np.empty(0, dtype=np.int64), _QUERIES_AT_ONCE
@@ -122,11 +121,11 @@ def exact(
                 break
         programs += 1
         queries = np.union1d(queries, resisting)
-        found = solve(problem, queries, spread=weights, tolerance=width)
+        found = solve(problem, queries, like=weights, tolerance=width)
         proved, (reached, misses) = problem.lower(found.plays), problem.upper(found.weights)
         is_slow = is_slow or proved <= low + width / 100 or programs >= _PROGRAMS
         if is_slow:
-            # Nothing new stood in the way: the projections are slow. They get more time, but not for ever.
+            # The bound hardly rose: the projections are slow. They get more time, up to a limit.
             slowest = (slowest + 1) / 2
             queries = np.union1d(queries, _worst(misses, queries, batch))
             batch *= 2
@@ -139,7 +138,7 @@ def _within(low: float, high: float, tolerance: float | Fraction) -> bool:
 
 
 def _worst(misses: Array, known: NDArray[np.int64], number: int) -> NDArray[np.int64]:
-    """The queries that are missed most, of those not known."""
+    """The queries that are missed most, of those not yet in the program."""
     sizes = np.abs(misses)
     sizes[known] = -1.0
     number = min(number, sizes.size - known.size)
@@ -149,15 +148,16 @@ def _worst(misses: Array, known: NDArray[np.int64], number: int) -> NDArray[np.i
 def _project(
     problem: Problem, start: Array, within: float, tolerance: float, slowest: float
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Weights that push all errors within z as far as they go, and the queries that resist most.
+    """Weights whose errors are projected towards z, and the queries that were moved most.
 
     For one marginal the nearest distribution in relative entropy scales each cell to the nearest end of
-    q(D) ± z; taking the marginals in turn converges to a common point where there is one (Bregman 1967).
-    It stops within the tolerance, or unless the excess shrinks faster than ``slowest``; so it ends.
+    q(D) ± z; taking the marginals in turn converges to a common point if there is one (Bregman 1967).
+    The projections stop within the tolerance, or when a block of cycles leaves more than the part
+    ``slowest`` of the excess over z; so they end.
     """
-    aim = within + tolerance / 2  # a little room inside the tolerance makes the end come soon
+    aim = within + tolerance / 2  # aiming inside the tolerance reaches it sooner
     weights, excess_before = start.copy(), np.inf
-    with np.errstate(all="ignore"):  # weights that are no numbers any more prove nothing
+    with np.errstate(all="ignore"):  # weights may overflow to NaN; such weights prove no bound
         while True:
             moves = np.zeros(problem.target.size)
             for _ in range(_CYCLES_AT_ONCE):
@@ -181,23 +181,23 @@ def _project(
 
 
 def marginals_of(workload: Workload) -> tuple[Attrs, ...]:
-    """The workload's marginals; another workload has no best mixture here, and is refused."""
-    marginals = tuple(attrs for attrs in workload.supports if attrs)
+    """The workload's marginals; a workload with other queries is refused."""
+    marginals = tuple(attrs for attrs in workload.attribute_sets if attrs)
     if not workload.only_marginals or not marginals:
         raise WorkloadError(
             "the best-mixture error is computed for whole marginals of one attribute or more; this workload "
-            "holds others. Ask for marginals, such as '2-way'."
+            "holds other queries. Ask for marginals, such as '2-way'."
         )
     return marginals
 
 
-def shares_of(table: Table, workload: Workload) -> tuple[tuple[Attrs, ...], list[Array]]:
-    """The workload's marginals and a table's exact shares in each cell. PRIVATE for a private table."""
+def frequencies_of(table: Table, workload: Workload) -> tuple[tuple[Attrs, ...], list[Array]]:
+    """The workload's marginals and a table's exact frequencies in each cell. PRIVATE for a private table."""
     marginals = marginals_of(workload)
     counts = table.count_many(list(marginals))
     return marginals, [np.asarray(count, dtype=np.float64) / table.records for count in counts]
 
 
 def tolerance_for(n: int) -> Fraction:
-    """How far apart the bounds may end: a twentieth of what one record can change, and 2⁻²⁸ at least."""
+    """How far apart the bounds may end: a twentieth of what one record can change, but at least 2⁻²⁸."""
     return max(Fraction(1, 20 * n), _FINEST)

@@ -1,8 +1,8 @@
-"""What a release is worth to those who use its synthetic table. PRIVATE: exact records go into it.
+"""How useful a release's synthetic table is. PRIVATE: it is compared with exact records.
 
-A synthetic table as large as the private one is drawn, and three questions are asked of it: do pairs of
-attributes go together as they should (``association``), are its records nearer to the private ones than
-fresh ones would be (``nearest``), and does a classifier learn from it what it would learn from the private
+A synthetic table as large as the private one is drawn and compared with it in three ways: are pairs of
+attributes associated as in the private table (``association``), are its records nearer to the private ones
+than fresh records would be (``nearest``), and does a classifier learn as much from it as from the private
 table (``learning``)?
 """
 
@@ -17,7 +17,7 @@ from sidelight.models.model import Model
 
 @dataclass(frozen=True, kw_only=True)
 class Downstream:
-    """Each number's goal and range stand in ``metric.py``. PRIVATE: do not publish them."""
+    """The three comparisons; ``metric.py`` has each number's goal and range. PRIVATE: do not publish them."""
 
     association_mean: float
     association_max: float
@@ -55,5 +55,5 @@ class Downstream:
         )
 
     def known(self) -> dict[str, float]:
-        """Plain values by name; what was not asked for is left out."""
+        """Plain values by name, without those that were not computed."""
         return {name: value for name, value in asdict(self).items() if value is not None}

@@ -1,11 +1,11 @@
-"""Can the synthetic table teach a classifier what the private one would?
+"""Does a classifier learn as much from the synthetic table as from the private one?
 
-One column is predicted from all others by a random forest, trained on synthetic records and tested on
-private ones; beside it stand the same forest trained on private records, and the guess of the commonest
-class. Each training table has equally many records, and all is repeated with several seeds.
+A random forest predicts one column from all others. It is trained on synthetic records and tested on
+private ones, and compared with the same forest trained on private records, and with always guessing the
+commonest class. All training tables have equally many records, and all is repeated with several seeds.
 
-Without a held-out table the private one is split, and the release has seen the records of the test too,
-through its noise: the forest of synthetic records is then flattered a little, the other is not. A table
+Without a held-out table the private one is split. The release was made from the test records, too, so the
+accuracy of the synthetic records is then a little too good; that of the private records is not. A table
 that the release never saw (``held_out``) gives a clean test.
 
 PRIVACY: accuracies on private records are as private as the records.
@@ -28,10 +28,10 @@ from sidelight.models.model import Model
 Codes = NDArray[np.integer]
 
 FEWEST_RECORDS = 30
-"""Fewer would split into a test of a handful."""
+"""With fewer records, the test would have a handful."""
 MOST_CLASSES = 100
 _MOST_RECORDS = 20_000
-"""Records that a forest is trained on, at most: more take minutes and change little."""
+"""Most records that a forest is trained on: more take minutes and change little."""
 _TREES, _LEAF = 40, 5
 
 
@@ -46,11 +46,11 @@ class Learned:
     accuracy_majority: float
     """Always the class that is commonest among the private training records."""
     stddev: float
-    """Of ``accuracy`` between the repeats."""
+    """Standard deviation of ``accuracy`` over the repeats."""
 
 
 def check_target(schema: Schema, target: str) -> None:
-    """Refuse a column that is no class to predict, and a missing extra, before any table is read."""
+    """Refuse a column that a classifier cannot predict, and a missing extra, before any table is read."""
     names = [column.name for column in schema.columns]
     classes = [column.name for column in schema.columns if _is_class(column)]
     advice = f"choose one of {', '.join(map(repr, classes))}" if classes else "it has none"
@@ -62,7 +62,7 @@ def check_target(schema: Schema, target: str) -> None:
             f"values, or only one; a classifier needs a few labels. Among the schema's columns, {advice}."
         )
     if len(names) < 2:
-        raise SettingError(f"column {target!r} stands alone; there is nothing to predict it from.")
+        raise SettingError(f"column {target!r} is the only one; there is nothing to predict it from.")
     _forest()
 
 
@@ -83,7 +83,7 @@ def learn(
         raise DataError(f"learning a column needs at least {FEWEST_RECORDS} records to train and to test.")
     records = private.codes()
     if np.unique(records[:, place]).size < 2:
-        raise DataError(f"column {target!r} cannot be learned: the table shows one class of it alone.")
+        raise DataError(f"column {target!r} cannot be learned: all records have the same value in it.")
     found = []
     for repeat in range(seed, seed + repeats):
         order = np.random.default_rng(repeat).permutation(len(records))
@@ -124,7 +124,7 @@ def _forest() -> Any:
 
 
 def _is_class(column: object) -> bool:
-    """Labels, or whole numbers one by one, as in coded tables; not bins."""
+    """Whether a column holds classes: labels, or single whole numbers as in coded tables, but not bins."""
     is_labelled = isinstance(column, CategoricalColumn) or (
         isinstance(column, IntegerColumn) and column.is_unit
     )

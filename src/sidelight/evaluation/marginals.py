@@ -1,21 +1,20 @@
-"""How far a release is from the private table, on a workload and on the whole histogram.
+"""The errors of a release against the private table, on a workload.
 
-PRIVACY: everything here compares with exact private answers, so what it returns is as private as the
-table. It is for experiments, and for those who may see the table anyway.
+PRIVACY: every function here compares with exact private answers, so its result is as private as the
+table. It is for experiments, and for people who may see the table anyway.
 """
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.count_source import CountSource
+from sidelight.data.domain import Attrs
 from sidelight.errors import WorkloadError
 from sidelight.queries.numbers import Batch
-from sidelight.queries.query import Array, Countable, Marginal, Query, answer
+from sidelight.queries.query import Array, Marginal, Query, answer
 from sidelight.queries.workload import Workload
 
 
@@ -23,8 +22,8 @@ from sidelight.queries.workload import Workload
 class Errors:
     """All errors on one workload. PRIVATE: exact answers went into it.
 
-    A workload error is JAM's (eq. 1), which for a workload of weight-1 marginals is the mean of their L1
-    distances over n. Each cuboid's error is the mean over its cells (spec 1.3).
+    The workload error is JAM's (eq. 1): for marginals of weight 1 the mean of their L1 distances, divided by
+    n. A cuboid's error is the mean over its cells (spec 1.3).
     """
 
     workload_error: float
@@ -36,7 +35,7 @@ class Errors:
     cuboid_max: float
 
     @classmethod
-    def of(cls, exact: Countable, released: Countable, workload: Workload, *, total: float) -> "Errors":
+    def of(cls, exact: CountSource, released: CountSource, workload: Workload, *, total: float) -> "Errors":
         """Compare two countable things on a workload; ``total`` is n of the exact one."""
         if not total > 0:
             raise WorkloadError("errors are shares of the number of records; the table has none.")
@@ -74,34 +73,11 @@ def _together(workload: Workload) -> Iterator[tuple[Query, Array]]:
         yield Batch(attrs, queries), np.array(weights)
 
 
-def workload_error(exact: Countable, released: Countable, workload: Workload, *, total: float) -> float:
+def workload_error(exact: CountSource, released: CountSource, workload: Workload, *, total: float) -> float:
     """1/(n|W|) Σ_q ‖q(D) − q(A)‖₁, weighted: 0 for equal tables, 2 for disjoint ones."""
     return Errors.of(exact, released, workload, total=total).workload_error
 
 
-def max_error(exact: Countable, released: Countable, workload: Workload, *, total: float) -> float:
+def max_error(exact: CountSource, released: CountSource, workload: Workload, *, total: float) -> float:
     """The largest |q(D) − q(A)| / n over every number of the workload."""
     return Errors.of(exact, released, workload, total=total).max_error
-
-
-def relative_entropy(exact: Countable, released: Countable, domain: Domain) -> float:
-    """RE(D‖A) = (1/n) Σ_x D(x) log(D(x)/A(x)) over the whole histogram, both scaled to one total.
-
-    0 log 0 is 0; +∞ where D has records in a cell to which A gives no weight.
-    """
-    return entropy_between(exact.count(domain.attrs), released.count(domain.attrs))
-
-
-def entropy_between(exact: NDArray[Any], released: NDArray[Any]) -> float:
-    """RE between two arrays of counts.
-
-    >>> round(entropy_between(np.array([8, 2]), np.array([5.0, 5.0])), 8)
-    0.19274476
-    """
-    p = np.asarray(exact, dtype=np.float64).reshape(-1)
-    q = np.asarray(released, dtype=np.float64).reshape(-1)
-    p, q = p / p.sum(), q / q.sum()
-    held = p > 0
-    if (q[held] <= 0).any():
-        return math.inf
-    return float((p[held] * (np.log(p[held]) - np.log(q[held]))).sum())

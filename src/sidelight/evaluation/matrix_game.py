@@ -1,6 +1,6 @@
-"""A matrix game solved in whole numbers: slow, exact, and sure to end.
+"""A matrix game solved in whole numbers: slow, exact, and certain to end.
 
-It is the last resort of the best-mixture error (``mixture_program``), where a floating-point solver fails.
+The best-mixture error falls back on it where a floating-point solver fails (``mixture_program``).
 
     min over distributions μ on columns of  max over rows i of  Σ_j A_ij μ_j
 
@@ -30,7 +30,7 @@ Whole = NDArray[Any]
 
 
 def solve_game(payoffs: Whole) -> tuple[list[int], list[int]]:
-    """The best mixtures of columns (which pay) and of rows (which are paid), in proportion.
+    """The best mixtures of columns (which pay) and of rows (which are paid), up to a factor.
 
     >>> solve_game(np.array([[1, 0], [0, 2]]))
     ([2, 1], [2, 1])
@@ -70,7 +70,7 @@ def _entering(costs: Whole, outside: list[int], *, steepest: bool) -> int | None
 
 
 def _leaving(column: Whole, right: Whole, basis: list[int]) -> int:
-    """The row that limits the entering variable first; of several the one of the first variable."""
+    """The row that limits the entering variable first; of several, that of the first variable."""
     best = -1
     for place in range(len(basis)):
         if column[place] <= 0:
@@ -85,7 +85,7 @@ def _leaving(column: Whole, right: Whole, basis: list[int]) -> int:
 
 
 def _pivot(table: Whole, row: int, column: int, before: int) -> int:
-    """Exchange two variables; the pivot, which everything is over from now on."""
+    """Exchange two variables; return the pivot, the common denominator from now on."""
     pivot = int(table[row, column])
     its_row, its_column = table[row].copy(), table[:, column].copy()
     table *= pivot

@@ -1,4 +1,4 @@
-"""What an error measures: its name, which way is better, and between which values it lies."""
+"""The metrics of an evaluation: name, range, formula, and whether low or high values are good."""
 
 import math
 from dataclasses import dataclass
@@ -10,21 +10,13 @@ class Metric:
     """A number that says how good a release is."""
 
     name: str
-    """As people read it."""
+    """The name that people read."""
     goal: Literal["low", "high"]
-    """Which way is better."""
+    """Whether low or high values are good."""
     low: float
     high: float
     formula: str
-    """In one line; D is the private table, A the release, n the number of records."""
-
-    def is_better(self, one: float, other: float) -> bool:
-        """Whether ``one`` is strictly better than ``other``.
-
-        >>> WORKLOAD_ERROR.is_better(0.1, 0.2)
-        True
-        """
-        return one < other if self.goal == "low" else one > other
+    """The formula in one line; D is the private table, A the release, n the number of records."""
 
     @property
     def range(self) -> str:
@@ -39,7 +31,6 @@ MEAN_SQUARED_ERROR = Metric("mean squared error", "low", 0, 1, "mean over all nu
 SQUARED_ERROR_PER_QUERY = Metric(
     "squared error per query", "low", 0, math.inf, "mean over all numbers of (q(D) − q(A))², in counts"
 )
-RELATIVE_ENTROPY = Metric("relative entropy", "low", 0, math.inf, "Σ_x D(x) log(D(x)/A(x)) / n")
 CUBOID_MEAN = Metric(
     "mean cuboid error",
     "low",

@@ -1,18 +1,18 @@
 """Bounds on the best-mixture error f(D) = min over mixtures μ of max over queries q of |q(D) − q(μ)|.
 
-They hold whatever a solver says: it only proposes the μ and λ that they are worked out from.
+The bounds hold whatever a solver says: it only proposes the μ and λ from which they are computed.
 
     upper(μ) = max over q of |q(D) − q(μ)|                      for any mixture μ of the public records
     lower(λ) = Σ λ_q q(D) − max over x of Σ λ_q q(x)            for any signed weights λ, Σ|λ| = 1
 
-The first is what μ achieves. The second holds since a maximum is at least a mean: for every μ,
-max |q(D) − q(μ)| ≥ Σ λ_q (q(D) − q(μ)), and Σ λ_q q(μ) is at most what the best single record has.
+The first is the largest error of μ. The second holds since a maximum is at least a mean: for every μ,
+max |q(D) − q(μ)| ≥ Σ λ_q (q(D) − q(μ)), and Σ λ_q q(μ) is at most max_x Σ λ_q q(x).
 
-**Rounding.** μ and λ are first made whole numbers that sum to about 2⁵². Sums of whole numbers below 2⁵³ are
-exact in doubles, so q(μ), Σ|λ| and what λ gains from each record are the exact ones of a μ and a λ that
-exist. What is rounded are the shares q(D) (2⁻⁵³ each), one division and one difference in an upper bound; and
-in a lower bound two products, one sum (``fsum``, rounded once), one division and one difference, all of
-numbers of at most 1: less than 8 · 2⁻⁵³ in all. Both bounds give way by 2⁻⁵⁰, and so hold exactly.
+**Rounding.** μ and λ are first rounded to whole numbers that sum to about 2⁵². Sums of whole numbers below
+2⁵³ are exact in doubles, so q(μ), Σ|λ| and Σ λ_q q(x) are exact for the rounded μ and λ. These operations
+round: the frequencies q(D) (2⁻⁵³ each), one division and one difference in an upper bound; and in a lower
+bound two products, one sum (``fsum``, rounded once), one division and one difference, all of numbers of at
+most 1. That is less than 8 · 2⁻⁵³ in all. Both bounds are loosened by 2⁻⁵⁰, and so hold exactly.
 """
 
 import math
@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.queries.query import Cell
 
 Array = NDArray[np.float64]
@@ -31,15 +32,15 @@ Array = NDArray[np.float64]
 _WHOLE = 2.0**52
 _ROUNDING = 2.0**-50
 _KEPT_CELLS = 2**26
-"""Cell numbers are kept up to 256 MiB."""
+"""Most cell numbers that are kept: 256 MiB."""
 _MOST_RECORDS = 2**21
-"""Making μ or λ whole moves a bound by at most this · 2⁻⁵² = 2⁻³¹."""
+"""Most records: rounding μ or λ to whole numbers moves a bound by at most this · 2⁻⁵² = 2⁻³¹."""
 _MOST_ENTRIES = 2**25
-"""Of the whole linear program: records × marginals, since each record is in one cell of each; and cells."""
+"""Most entries of the full linear program, one for each record and marginal; and most cells."""
 
 
 def check_size(domain: Domain, marginals: Sequence[Attrs], records: int) -> None:
-    """Refuse what could not be solved in whole, whatever the private table: by public sizes alone."""
+    """Refuse, by public sizes alone, a problem that might be too large to solve for some private table."""
     cells = sum(map(domain.size, marginals))
     if records <= _MOST_RECORDS and records * len(marginals) <= _MOST_ENTRIES and cells <= _MOST_ENTRIES:
         return
@@ -52,19 +53,19 @@ def check_size(domain: Domain, marginals: Sequence[Attrs], records: int) -> None
 
 
 class Problem:
-    """A support, and the exact shares that a mixture of its records should reproduce."""
+    """A support, and the exact frequencies that a mixture of its records should reproduce."""
 
-    def __init__(self, support: Support, marginals: Sequence[Attrs], shares: Sequence[Array]) -> None:
+    def __init__(self, support: Support, marginals: Sequence[Attrs], frequencies: Sequence[Array]) -> None:
         self.fit = SupportWeights(support.with_total(1.0), marginals)
         self.domain = support.domain
         self.places = self.fit.places
         self.target = np.empty(self.fit.answers.size)
-        for attrs, share in zip(marginals, shares, strict=True):
-            self.target[self.places[attrs]] = share.reshape(-1)
+        for attrs, frequency in zip(marginals, frequencies, strict=True):
+            self.target[self.places[attrs]] = frequency.reshape(-1)
         self._attrs = sorted(self.places, key=lambda attrs: self.places[attrs].start)
         self._starts = np.array([self.places[attrs].start for attrs in self._attrs])
         self._cells_kept: dict[Attrs, NDArray[np.int32]] = {}
-        # A cell that no public record falls into is answered 0, so f is at least what it holds.
+        # A cell without public records is always answered 0, so f is at least that cell's frequency.
         is_reachable = self.fit.recount(np.ones(self.records)) > 0
         unreachable = float(self.target[~is_reachable].max(initial=0.0))
         self.unreachable = max(0.0, unreachable - _ROUNDING)
@@ -81,9 +82,9 @@ class Problem:
         return Cell(attrs, tuple(int(value) for value in inside))
 
     def cells(self, asked: NDArray[np.bool_] | None = None) -> Iterator[tuple[slice, NDArray[np.int32]]]:
-        """Where each marginal's answers stand, and the cell of each record among them.
+        """For each marginal, the slice of its answers, and the cell of each record among them.
 
-        Marginals of which no position is asked for are left out.
+        Marginals without a position in ``asked`` are left out.
         """
         records = self.fit.start.records
         keep = self.records * len(self._attrs) <= _KEPT_CELLS
@@ -104,15 +105,15 @@ class Problem:
             yield self.places[attrs], self._cells_kept[attrs]
 
     def upper(self, weights: Array) -> tuple[float, Array]:
-        """What these weights of the records prove, and by how much they miss each query."""
+        """The upper bound that these weights of the records prove, and their error on each query."""
         whole, total = _made_whole(weights)
         if total == 0:
-            return 1.0, np.zeros(self.target.size)  # no share errs by more than 1
+            return 1.0, np.zeros(self.target.size)  # no frequency errs by more than 1
         misses = self.target - self.fit.recount(whole) / total
         return min(1.0, float(np.abs(misses).max()) + _ROUNDING), misses
 
     def lower(self, plays: Array) -> float:
-        """What these signed weights of the queries prove."""
+        """The lower bound that these signed weights of the queries prove."""
         whole, total = _made_whole(plays)
         if total == 0:
             return 0.0
@@ -125,7 +126,7 @@ class Problem:
 
 
 def _made_whole(values: Array) -> tuple[Array, float]:
-    """Whole numbers in about these proportions, and the sum of their sizes; nothing of what is no number."""
+    """Whole numbers in about these proportions, and the sum of their sizes; zeros if one is not finite."""
     largest = float(np.abs(values).max(initial=0.0))
     if not 0.0 < largest < math.inf:
         return np.zeros_like(values), 0.0

@@ -1,16 +1,16 @@
-"""The best mixture on some of the queries, as a linear program that is always solved.
+"""The best mixture for some of the queries, as a linear program that is always solved.
 
     minimise z   over μ ≥ 0 and e   where   Σ_x φ_q(x) μ_x + e_q = q(D),   Σ μ = 1,   −z ≤ e_q ≤ z
 
-φ_q(x) is 1 where record x is in the cell that q counts, else 0; e_q is what the mixture misses of q(D).
+φ_q(x) is 1 if record x is in the cell that q counts, else 0; e_q is the mixture's error on q.
 Records that are in the same cells of all these queries are one column of the program, with one weight μ_x.
 The dual solution of the first equations is λ, the weights that prove a lower bound (``mixture_bounds``).
 
-HiGHS solves it, in several ways if need be. It computes in floating point and may fail or be wrong, so its μ
-and λ are held against each other: a solution counts once the bounds that they prove on these queries are
-within a quarter of the tolerance. Where none does, the program is solved as a matrix game in whole numbers
-(``matrix_game``), with each q(D) rounded to a 32nd of the tolerance. That always ends, and its bounds are
-within two such roundings. So there is no table for which ``solve`` has nothing to say.
+HiGHS solves the program, by several methods if need be. It computes in floating point and may fail or be
+wrong, so a solution is accepted only if the two bounds that its μ and λ prove on these queries are within
+a quarter of the tolerance. If no method achieves that, the program is solved as a matrix game in whole
+numbers (``matrix_game``), with each q(D) rounded to a 32nd of the tolerance. That always ends, and its
+bounds are within two such roundings. So ``solve`` has a solution for every table.
 """
 
 import math
@@ -25,7 +25,7 @@ from sidelight.evaluation.matrix_game import solve_game
 from sidelight.evaluation.mixture_bounds import Array, Problem
 
 _WAYS: tuple[dict[str, Any], ...] = (
-    {"method": "highs-ipm"},  # several times faster than the others where thousands of records are alike
+    {"method": "highs-ipm"},  # several times faster than the others if thousands of records are alike
     {"method": "highs-ds"},
     {"method": "highs-ds", "presolve": False},
 )
@@ -33,14 +33,14 @@ _WAYS: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A mixture of the records, and signed weights of all queries; what they sum to is left open."""
+    """A mixture of the records, and signed weights of all queries, both up to a factor."""
 
     weights: Array
     plays: Array
 
 
-def solve(problem: Problem, queries: NDArray[np.int64], *, spread: Array, tolerance: float) -> Solution:
-    """The best mixture on these queries; records of one column share its weight as in ``spread``."""
+def solve(problem: Problem, queries: NDArray[np.int64], *, like: Array, tolerance: float) -> Solution:
+    """The best mixture on these queries; records of one column share its weight in proportion to ``like``."""
     program = _Program.on(problem, queries)
     for way in _WAYS:
         found = program.try_to_solve(**way)
@@ -51,16 +51,17 @@ def solve(problem: Problem, queries: NDArray[np.int64], *, spread: Array, tolera
     mixture, duals = found
     plays = np.zeros(problem.target.size)
     plays[queries] = duals
-    return Solution(_spread(mixture, program.column_of, spread), plays)
+    return Solution(_shared_out(mixture, program.column_of, like), plays)
 
 
-def _spread(mixture: Array, column_of: NDArray[np.int64], spread: Array) -> Array:
-    held = np.bincount(column_of, spread, mixture.size)
+def _shared_out(mixture: Array, column_of: NDArray[np.int64], like: Array) -> Array:
+    """A weight for each record, from those of the columns."""
+    held = np.bincount(column_of, like, mixture.size)
     even = np.bincount(column_of, minlength=mixture.size)
     # Where a column holds next to nothing, its records share evenly.
     is_held = held > 1e-200
     factors = mixture / np.where(is_held, held, even)
-    return factors[column_of] * np.where(is_held[column_of], spread, 1.0)
+    return factors[column_of] * np.where(is_held[column_of], like, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class _Program:
         return cls(problem.target[queries], counted, column_of)
 
     def try_to_solve(self, *, method: str, **options: Any) -> tuple[Array, Array] | None:
-        """μ over the columns and λ, made feasible; None where the solver gives up."""
+        """μ over the columns and λ, made feasible; None if the solver fails."""
         from scipy import optimize, sparse
 
         linprog: Any = optimize.linprog  # the stubs know neither sparse constraints nor their blocks
@@ -109,7 +110,7 @@ class _Program:
         low[columns:-1] = -np.inf
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what it warns of, the gap tells
+                warnings.simplefilter("ignore")  # a bad solution shows in the gap
                 found = linprog(
                     cost,
                     A_ub=block_array(
@@ -132,13 +133,13 @@ class _Program:
             mixture = np.asarray(found.x, dtype=np.float64)[:columns]
             duals = np.asarray(found.eqlin.marginals, dtype=np.float64)[:queries]
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            return None  # no solution, or something that is none
+            return None  # no usable solution
         if mixture.shape != (columns,) or duals.shape != (queries,):
             return None
         return np.maximum(mixture, 0.0), duals
 
     def gap(self, mixture: Array, duals: Array) -> float:
-        """How far apart the bounds are that a solution proves on these queries; NaN where it proves none."""
+        """The difference of the bounds that a solution proves on these queries; NaN if it proves none."""
         with np.errstate(all="ignore"):
             upper = np.abs(self.target - self.counted @ (mixture / mixture.sum())).max()
             norm = np.abs(duals).sum()
@@ -149,8 +150,10 @@ class _Program:
     def solve_exactly(self, tolerance: float) -> tuple[Array, Array]:
         """The same as a game in whole numbers: a mixture of columns pays ±(q(D) − φ_q(x)) for q and ±."""
         bits = max(0, math.ceil(-math.log2(tolerance))) + 4
-        shares = np.array([round(share * 2**bits) for share in self.target.tolist()], dtype=object)
-        misses = shares[:, None] - self.counted.toarray().astype(np.int64).astype(object) * 2**bits
+        frequencies = np.array(
+            [round(frequency * 2**bits) for frequency in self.target.tolist()], dtype=object
+        )
+        misses = frequencies[:, None] - self.counted.toarray().astype(np.int64).astype(object) * 2**bits
         mixture, plays = solve_game(np.concatenate([misses, -misses]))
         # Whole numbers of any length; their quotients are doubles, rounded once.
         of_columns, of_rows, queries = max(mixture), max(plays), self.target.size

@@ -4,13 +4,14 @@
 
 over synthetic records a and fresh records x of the same population; d is the number of attributes in
 which a record differs from the nearest one of D. Fresh records are those of a table that the release
-never saw, where there is one; otherwise every record of D in turn, compared with all others. A generator
-that copies comes near 1, one that draws from the population to ½, one that knows little about it below.
+never saw, if there is one; otherwise every record of D in turn, compared with all others. A model that
+copies private records has a share near 1, one that draws from the population ½, and one that knows little
+about the population less than ½.
 
-What it does not show: privacy. A release may leak with a share of ½, since one person's rare value among
-thousands of records hardly moves it; and common records are near to each other without any leak. Only the
-promise in ε and δ protects people. The check is there to find a mistake, such as a private table that was
-taken for a public one.
+The share does not show that a release is private. A release may leak with a share of ½, since one person's
+rare value among thousands of records hardly moves it; and common records are near to each other without any
+leak. Only the promise in ε and δ protects people. The check is there to find a mistake, such as a private
+table that was given as public data.
 
 PRIVACY: distances to a private table's records are as private as the table.
 """
@@ -25,13 +26,13 @@ Codes = NDArray[np.integer]
 Distances = NDArray[np.int64]
 
 LOOKED_AT = 4000
-"""Records of each kind that are looked up, at most: the share is then known to about a hundredth."""
+"""Most records of each kind that are looked up: the share is then known to about 0.01."""
 _RECORDS_AT_ONCE, _LOOKED_UP_AT_ONCE = 1 << 14, 32
-"""Half a megabyte of distances at a time stays in the processor's cache."""
+"""Block sizes: half a megabyte of distances at a time fits into the processor's cache."""
 
 
 def nearer_share(private: Table, synthetic: Table, *, held_out: Table | None = None, seed: int = 0) -> float:
-    """How often a synthetic record is nearer to the private table than a fresh one; ½ is as it should be."""
+    """How often a synthetic record is nearer to the private table than a fresh one; ½ is ideal."""
     records, counts = private.distinct()
     if counts.sum() < 2 or synthetic.records == 0 or (held_out is not None and held_out.records == 0):
         raise DataError("distances between records need at least two private records, and one of each other.")
@@ -48,7 +49,7 @@ def nearer_share(private: Table, synthetic: Table, *, held_out: Table | None = N
 def nearest(wanted: Codes, records: Codes, *, own: NDArray[np.intp] | None = None) -> Distances:
     """In how many attributes each wanted record differs from the nearest of the records.
 
-    ``own`` names the record that each is itself, which then does not count.
+    ``own`` gives, for each wanted record, the position of that same record, which is then left out.
 
     >>> nearest(np.array([[0, 0], [1, 2]]), np.array([[0, 0], [1, 1]])).tolist()
     [0, 1]
@@ -59,7 +60,7 @@ def nearest(wanted: Codes, records: Codes, *, own: NDArray[np.intp] | None = Non
     wanted = np.asarray(wanted, dtype=records.dtype)
     for start in range(0, len(records), _RECORDS_AT_ONCE):
         columns = np.ascontiguousarray(records[start : start + _RECORDS_AT_ONCE].T)
-        # Nothing is nearer than the least there can be, so those are left alone.
+        # A record already at the smallest possible distance is not looked up again.
         open_still = np.flatnonzero(found > least)
         for first in range(0, len(open_still), _LOOKED_UP_AT_ONCE):
             here = open_still[first : first + _LOOKED_UP_AT_ONCE]

@@ -1,13 +1,14 @@
-"""Is a public table worth using? Its best-mixture error, exact or released under ε, and in words.
+"""Is a public table worth using? Its best-mixture error, exact or released under ε, and a verdict.
 
-A release from public data errs by the best-mixture error at least, and by what its own noise adds.
-Without public data the same budget would be spent on measuring the whole workload, which errs by
-about σ√(2 log cells)/n at worst. The first is worth having where it is well below the second.
+A release that reweighs public records errs by at least the best-mixture error. Without public data the
+same budget would be spent on measuring the whole workload, which errs by about σ√(2 log cells)/n in the
+worst cell. The public table is worth using if the first error is well below the second.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,19 +23,21 @@ from sidelight.evaluation.best_mixture import (
     BestMixture,
     bracketed,
     exact,
+    frequencies_of,
     marginals_of,
-    shares_of,
     tolerance_for,
 )
 from sidelight.evaluation.mixture_bounds import check_size
 from sidelight.evaluation.screening_curator import NoisyMixture, ScreeningCurator, check_unit, spending
+from sidelight.measurement import stddev_of
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
-from sidelight.privacy.noise import NoiseSource
-from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
+from sidelight.statistics.settings import check_keywords, of_keywords
+from sidelight.statistics.terms import Terms
 
 Verdict = Literal[
     "as good as a second sample", "worth using", "of little help", "not worth using", "cannot tell"
@@ -49,48 +52,44 @@ def best_mixture_error(
     workload: Any = "3-way",
     method: Literal["exact", "bracketed"] = "exact",
     epsilon: float | None = None,
-    unit: Unit | str | None = None,
-    ledger: Ledger | str | Path | None = None,
-    noise: NoiseSource | None = None,
+    **terms: Any,
 ) -> BestMixture | NoisyMixture:
-    """How well the best weighting of public records answers the workload, as a share of n.
+    """The largest error, as a frequency, of the best weighting of the public records.
 
-    Without ``epsilon`` the result is PRIVATE, and says so: it is computed from exact answers.
-    With ``epsilon`` it is released with Laplace noise, may be published, and is charged.
+    Without ``epsilon`` the result is computed from exact answers, and marked PRIVATE.
+    With ``epsilon`` it is released with Laplace noise, is charged, and may be published.
 
     Args:
         private: a table of any kind that ``release`` takes.
         public: the public table to judge, of the same schema.
         schema: columns, bins and labels; not needed for tables of codes.
         workload: marginals: ``3-way``, a list of attribute sets, a Workload.
-        method: ``exact`` by linear programming, or ``bracketed`` by multiplicative weights; both certified.
-        epsilon: what to spend; nothing is spent, and nothing may be published, without.
-        unit: what one person can change; n must be public, so ``replace``.
-        ledger: where the spending is kept.
-        noise: operating-system noise unless said.
+        method: ``exact`` by linear programming, or ``bracketed`` by multiplicative weights; both prove
+            their bounds. A released error is always the exact one.
+        epsilon: what to spend. Without it nothing is spent, and nothing may be published.
+        **terms: with ``epsilon``, the fields of ``Terms``: ``unit``, ``ledger`` and ``noise``. The unit must
+            be ``"replace"``, since n must be public.
     """
     _check.one_of(("exact", "bracketed"), method=method)
+    check_keywords("best_mixture_error", terms, Terms)
     known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
     other = _read(public, known)
     asked = Workload.of(workload, other.domain)
     if epsilon is not None:
         refuse_same(private, public)
-        found = screen(
-            private, {"public": other}, schema=known, workload=asked, epsilon=epsilon, unit=unit,
-            ledger=ledger, noise=noise,
-        )  # fmt: skip
+        found = screen(private, {"public": other}, schema=known, workload=asked, epsilon=epsilon, **terms)
         return found[0].mixture
     support = _support(other, asked)
     table = _private(private, known, other.domain)
-    marginals, shares = shares_of(table, asked)
+    marginals, frequencies = frequencies_of(table, asked)
     if method == "bracketed":
-        return bracketed(support, marginals, shares)
-    return exact(support, marginals, shares, tolerance=tolerance_for(table.records))
+        return bracketed(support, marginals, frequencies)
+    return exact(support, marginals, frequencies, tolerance=tolerance_for(table.records))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Screened:
-    """What screening found about one public table; may be published."""
+    """The result of screening one public table; it may be published."""
 
     name: str
     mixture: NoisyMixture
@@ -106,22 +105,32 @@ def screen(
     epsilon: float,
     schema: Schema | str | Path | None = None,
     workload: Any = "3-way",
-    unit: Unit | str | None = None,
-    ledger: Ledger | str | Path | None = None,
-    noise: NoiseSource | None = None,
     for_epsilon: float = 1.0,
     for_delta: float | None = None,
+    **terms: Any,
 ) -> list[Screened]:
-    """Rank candidate public tables, best first, for ε in all; each gets an equal part of it.
+    """Rank candidate public tables, best first.
 
-    ``for_epsilon`` and ``for_delta`` (1/n² unless said) are the budget of the release to come: what it
-    would achieve without public data is what a candidate has to beat.
+    Args:
+        private: the private table, of any kind that ``release`` takes.
+        publics: the candidates by name, all of one schema.
+        epsilon: what to spend on all candidates together; each gets an equal part of it.
+        schema: columns, bins and labels; not needed for tables of codes.
+        workload: marginals: ``3-way``, a list of attribute sets, a Workload.
+        for_epsilon: ε of the release to come. A candidate has to beat what that release would achieve
+            without public data.
+        for_delta: δ of the release to come; 1/n² if None.
+        **terms: the fields of ``Terms``: ``unit``, ``ledger``, ``noise``.
     """
+    check_keywords("screen", terms, Terms)
+    asked_terms = of_keywords(Terms, terms)
     _check.positive(epsilon=epsilon, for_epsilon=for_epsilon)
     if not publics:
         raise SettingError("there is nothing to screen: give at least one public table.")
     known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
-    book = _ledger(ledger, epsilon, unit, known)
+    promised = Budget(epsilon=epsilon, delta=0.0)
+    declared = None if known is None else known.declared_unit
+    book = asked_terms.book(promised, name="this screening", declared=declared)
     who = book.promise.unit
     check_unit(who)
     refuse_same(private, list(publics.values()))
@@ -132,7 +141,7 @@ def screen(
         if public.domain != domain:
             raise SettingError(f"public table {name!r} has other attributes than the first one.")
     supports = {name: _support(public, asked) for name, public in tables.items()}
-    allotment = Budget(epsilon=epsilon, delta=0.0).pure()
+    allotment = promised.pure()
     each = allotment / len(supports)
     book.require(allotment)
 
@@ -146,47 +155,44 @@ def screen(
 
     if not isinstance(book, MemoryLedger):
         book.for_table(marks_of(table, private, book.key))
-    run = book.begin(allotment, label=f"screening {len(supports)} public tables")
-    try:
-        curator = ScreeningCurator(table, allotment=allotment, unit=who, ledger=book, run=run, noise=noise)
+    label = f"screening {len(supports)} public tables"
+    with asked_terms.run(partial(ScreeningCurator, table), book, allotment, label=label) as curator:
         found = {
             name: curator.best_mixture(support, asked, each, name=name) for name, support in supports.items()
         }
-    finally:
-        book.close(run)
     ranked = sorted(found, key=lambda name: found[name].error)
     return [_judge(name, found[name], without, sampling, later) for name in ranked]
 
 
 def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit, budget: Budget) -> float:
-    """The largest error to expect, as a share, if ε went into measuring every marginal once.
+    """The largest error to expect, as a share of n, if the budget measured every marginal once.
 
     σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.supports)
-    variance = len(workload.supports) * unit.l2_squared / (2 * float(budget.rho()))
-    return min(1.0, math.sqrt(variance * 2 * math.log(max(cells, 2))) / n)
+    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
+    sigma = stddev_of(Marginal(()), budget.rho() / len(workload.attribute_sets), unit)
+    return min(1.0, sigma * math.sqrt(2 * math.log(max(cells, 2))) / n)
 
 
 def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
     """How far two samples of n records of one population may differ at worst: √(log(2 cells)/n).
 
-    Hoeffding's bound for the difference of two shares, over all cells.
+    Hoeffding's bound for the difference of two frequencies, over all cells.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.supports)
+    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
     return min(1.0, math.sqrt(math.log(2 * max(cells, 1)) / n))
 
 
 def _judge(name: str, found: NoisyMixture, without: float, sampling: float, later: Budget) -> Screened:
     low = max(0.0, found.error - 2 * found.stddev)
     high = min(1.0, max(found.error, 0.0) + 2 * found.stddev)
-    numbers = f"its best mixture errs by {low:.2g} to {high:.2g} of all records"
-    beside = f"without public data, ε = {later.epsilon:g} would err by about {without:.2g}"
+    numbers = f"reweighted, its worst count is off by {100 * low:.2g}% to {100 * high:.2g}% of all records"
+    beside = f"without public data, ε = {later.epsilon:g} would err by about {100 * without:.2g}%"
     verdict: Verdict
     if high <= min(sampling, without / 2):
         verdict, why = (
             "as good as a second sample",
-            f"{numbers}, within sampling error ({sampling:.2g}); {beside}",
+            f"{numbers}, as that of a second sample of your people may be ({100 * sampling:.2g}%); {beside}",
         )
     elif high <= without / 2:
         verdict, why = "worth using", f"{numbers}; {beside}"
@@ -195,7 +201,8 @@ def _judge(name: str, found: NoisyMixture, without: float, sampling: float, late
     elif found.stddev > without / 8:
         verdict, why = (
             "cannot tell",
-            f"{numbers}, since the noise at this ε blurs it; {beside}. Screen fewer tables, or spend more",
+            f"{numbers}, a range too wide to judge by, because of the noise at this ε; {beside}. "
+            "Screen fewer tables, or spend more",
         )
     else:
         verdict, why = "of little help", f"{numbers}; {beside}, which is about as good"
@@ -211,14 +218,14 @@ def _read(table: Any, schema: Schema | None) -> Table:
 
 
 def _support(public: Table, workload: Workload) -> Support:
-    """What the public table can mix; refused where it is empty, too large, or asked for no marginals."""
+    """The public table's distinct records; refused if there are none, too many, or no marginals to answer."""
     support = Support.of_table(public, total=1.0)
     check_size(support.domain, marginals_of(workload), len(support.records))
     return support
 
 
 def _private(private: Any, schema: Schema | None, domain: Domain) -> Table:
-    """The private table, of the public tables' attributes and not empty."""
+    """The private table; refused if it is empty, or has other attributes than the public tables."""
     table = _read(private, schema)
     if table.domain != domain:
         raise SettingError("the private table has other attributes than the public ones.")
@@ -226,18 +233,3 @@ def _private(private: Any, schema: Schema | None, domain: Domain) -> Table:
     if table.records == 0:
         raise DataError("the private table holds no records.")
     return table
-
-
-def _ledger(
-    ledger: Ledger | str | Path | None, epsilon: float, unit: Unit | str | None, schema: Schema | None
-) -> Ledger:
-    """The ledger, or one for this screening alone; it protects what the call and the schema say, too."""
-    declared = None if schema is None else schema.declared_unit
-    if ledger is None:
-        who = agreed_unit(asked=unit, declared=declared)
-        return MemoryLedger(Promise(Budget(epsilon=epsilon, delta=0.0), who, "this screening"))
-    from sidelight.privacy.sql_ledger import open_ledger
-
-    book = open_ledger(ledger)
-    agreed_unit(asked=unit, declared=declared, promise=book.promise)
-    return book

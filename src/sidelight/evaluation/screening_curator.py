@@ -1,10 +1,10 @@
-"""A door for one number about a private table: the best-mixture error of a public one.
+"""The curator for one number about a private table: the best-mixture error of a public one.
 
 f moves by at most k/n when one person's k records are replaced (Liu et al. 2021, lemma 4.2). That holds for
 the exact minimum alone. ``exact`` gives, for every table, a number that is proved to be within τ of it, so
-what is released moves by at most k/n + 2τ (spec 9.3, M10 and M11). There is no table that it gives up on:
-whether an answer comes does not depend on private data. What could be too large, too noisy or of the wrong
-kind is known from public facts, and refused before anything is paid (``screening``).
+the released number moves by at most k/n + 2τ (spec 9.3, M10 and M11). ``exact`` succeeds for every table, so
+whether an answer comes does not depend on private data. A request that is too large, too noisy or of the
+wrong kind is recognised from public facts, and refused before anything is paid (``screening``).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sidelight.curator.door import Door
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.evaluation.best_mixture import exact, shares_of, tolerance_for
+from sidelight.evaluation.best_mixture import exact, frequencies_of, tolerance_for
 from sidelight.measurement import laplace
 from sidelight.models.support import Support
 from sidelight.privacy import event as events
@@ -26,32 +26,32 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 
 _STEPS_PER_RECORD = 64
-"""The grid that the noise is drawn on is so much finer than 1/n."""
+"""Noise is drawn on a grid whose steps are 1/n divided by this."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMixture:
-    """A released best-mixture error: public once it exists."""
+    """A released best-mixture error; it may be published."""
 
     error: float
     """f with noise; it may fall outside [0, 1]."""
     stddev: float
     """σ of that noise."""
     is_private: bool = False
-    """It may be published: noise was drawn and paid for."""
+    """False: noise was drawn and paid for."""
 
 
 def check_unit(unit: Unit) -> None:
     """Refuse a unit under which n is private."""
     if not unit.total_is_public:
         raise SettingError(
-            "the best-mixture error compares shares, and under add-or-remove n is private; "
+            "the best-mixture error compares frequencies, and under add-or-remove n is private; "
             "screen under unit='replace'."
         )
 
 
 def spending(cost: Cost, *, name: str, unit: Unit, n: int) -> events.Laplace:
-    """The event of screening one public table, in steps of the grid; refused where it could not be drawn."""
+    """The event of screening one public table, in steps of the grid; refused if the noise cannot be drawn."""
     check_unit(unit)
     # PRIVACY: |f − f'| ≤ k/n, and ≤ 1; each number is within τ of its own f; rounding to the grid moves a
     # difference by at most one step. All of it derives from n, public under replacement (spec 9.2, N9).
@@ -66,7 +66,7 @@ def _step(n: int) -> Fraction:
 
 
 class ScreeningCurator(Door):
-    """Holds a private table; tells how well public tables could imitate it, with noise that was paid for."""
+    """Holds a private table, and releases the best-mixture error of public tables with noise, for a price."""
 
     def __init__(self, table: Table, **settings: Any) -> None:
         super().__init__(**settings)
@@ -80,8 +80,8 @@ class ScreeningCurator(Door):
         event, step = spending(cost, name=name, unit=self.unit, n=n), _step(n)
 
         def look() -> NDArray[np.int64]:
-            marginals, shares = shares_of(self._table, workload)
-            found = exact(public, marginals, shares, tolerance=tolerance_for(n))
+            marginals, frequencies = frequencies_of(self._table, workload)
+            found = exact(public, marginals, frequencies, tolerance=tolerance_for(n))
             # PRIVACY: a fraction, so that nothing but this rounding moves it.
             return np.array([round(Fraction(found.high) / step)], dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""One noisy answer against all else that is known: the potential of its marginal, exactly.
+"""The potential that balances one noisy marginal against all else that is known; solved exactly.
 
     minimise  n KL(p ‖ rest) + Σ_i ½ a_i (n p_i − y_i)²      over the marginal p, the rest as it is
 
@@ -14,28 +14,28 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _STEPS, _MOST_STEP, _CLOSE = 40, 5.0, 1e-6
-"""Of Newton's method in log-shares: how many steps, how long, and when to stop."""
+"""Newton's method in ln p: most steps, longest step, and the step at which it stops."""
 _STEPS_TOGETHER = 15
-"""Of Newton's method in all unknowns at once: from a near start it needs four or five."""
+"""Most steps of Newton's method in all unknowns at once; from a near start it needs four or five."""
 MOST_TILT = 30.0
 """A cell moves by at most e³⁰ for one marginal."""
 
 
-def potential(share: Array, before: Array, *, answer: Array, pull: Array, total: float) -> Array:
+def potential(p: Array, before: Array, *, answer: Array, pull: Array, total: float) -> Array:
     """θ, given p with the potential as it was before; all of one shape.
 
-    Where p is 0 nothing can be made, and the potential is 0.
+    Where p is 0 it stays 0, and the potential is 0.
 
     >>> half = np.array([0.5, 0.5])
     >>> theta = potential(half, np.zeros(2), answer=np.array([30.0, 10.0]), pull=np.full(2, 1e9), total=40.0)
-    >>> shares = half * np.exp(theta)
-    >>> np.round(shares / shares.sum(), 4)
+    >>> after = half * np.exp(theta)
+    >>> np.round(after / after.sum(), 4)
     array([0.75, 0.25])
     """
-    held = share > 0
-    now, pull = np.log(share[held]), pull[held]
+    held = p > 0
+    now, pull = np.log(p[held]), pull[held]
     found = balanced(now, b=now - before[held] + pull * answer[held], a=pull * total)
-    after = np.zeros(share.shape)
+    after = np.zeros(p.shape)
     after[held] = np.clip(before[held] + found - now, -MOST_TILT, MOST_TILT)
     return after
 
@@ -52,16 +52,16 @@ def balanced(start: Array, *, a: Array, b: Array) -> Array:
     """
     found = start
     for _ in range(_STEPS_TOGETHER):
-        # Marginals may be wide, and memory scarce: in place where that can be.
-        share = np.exp(found)
-        grown = a * share
+        # Marginals may be large: in place where possible.
+        p = np.exp(found)
+        grown = a * p
         away = found + grown
         away -= b
         grown += 1.0
         away /= grown
-        missing = 1.0 - float(share.sum()) + float(share @ away)
-        share /= grown
-        level = missing / float(share.sum())
+        missing = 1.0 - float(p.sum()) + float(p @ away)
+        p /= grown
+        level = missing / float(p.sum())
         step = np.divide(level, grown, out=grown)
         step -= away
         np.clip(step, -_MOST_STEP, _MOST_STEP, out=step)
@@ -81,12 +81,12 @@ def _bracketed(start: Array, *, a: Array, b: Array) -> Array:
     for _ in range(_STEPS):
         level = level if least < level < most else (least + most) / 2
         found = _solved(found, a=a, b=b + level)
-        share = np.exp(found)
-        total = float(share.sum())
+        p = np.exp(found)
+        total = float(p.sum())
         if abs(total - 1.0) < _CLOSE:
             break
         least, most = (level, most) if total < 1.0 else (least, level)
-        slope = float((share / (1.0 + a * share)).sum())
+        slope = float((p / (1.0 + a * p)).sum())
         level = level - total * float(np.log(total)) / slope if slope > 0 else np.inf
     return found
 

@@ -1,4 +1,4 @@
-"""A tree that follows noisy answers as far as they are believed, and the public model in all else.
+"""A tree that follows noisy answers with given strength, and the public model in all else.
 
     p = argmin  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²
 
@@ -24,21 +24,28 @@ Array = NDArray[np.float64]
 
 _SWEEPS, _CLOSE = 30, 1e-3
 """Most sweeps; fewer once no marginal moves by more than this share of all records."""
+_LAST_SWEEPS, _LAST_CLOSE = 60, 1e-4
+"""The same for a model that is to be released."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pulled:
-    """A noisy answer, and how strongly each of its cells draws the estimate."""
+    """A noisy answer, and how strongly each of its cells pulls the estimate."""
 
     answer: Array
     pull: Array
-    """S_ci/σ_c²."""
+    """s_ci/σ_c², as above."""
 
 
 def following(
-    start: GraphicalModel, prior: Potentials, answers: Mapping[Attrs, Pulled], *, total: float
+    start: GraphicalModel,
+    prior: Potentials,
+    answers: Mapping[Attrs, Pulled],
+    *,
+    total: float,
+    last: bool = False,
 ) -> GraphicalModel:
-    """The tree, from one that follows some of the answers already; the prior is q."""
+    """The fitted tree. ``start`` may follow some answers already; ``prior`` is q, as potentials."""
     domain = start.domain
     shapes = {attrs: domain.project(attrs).shape for attrs in answers}
     new = {attrs: np.zeros(shape) for attrs, shape in shapes.items() if attrs not in start.potentials}
@@ -48,17 +55,18 @@ def following(
     walk = Walk(tree, [*kept.items(), *forbidding(masks(domain))], list(answers))
     moved = dict.fromkeys(answers, 0.0)
 
-    def step(attrs: Attrs, share: Array) -> Array:
+    def step(attrs: Attrs, p: Array) -> Array:
         before, one, shape = tilts[attrs], answers[attrs], shapes[attrs]
         answer, pull = one.answer.reshape(shape), one.pull.reshape(shape)
-        tilts[attrs] = potential(share, before, answer=answer, pull=pull, total=total)
+        tilts[attrs] = potential(p, before, answer=answer, pull=pull, total=total)
         change = tilts[attrs] - before
-        moved[attrs] = float(share.reshape(-1) @ np.abs(np.expm1(change)).reshape(-1))
+        moved[attrs] = float(p.reshape(-1) @ np.abs(np.expm1(change)).reshape(-1))
         return change
 
-    for _ in range(_SWEEPS):
+    sweeps, close = (_LAST_SWEEPS, _LAST_CLOSE) if last else (_SWEEPS, _CLOSE)
+    for _ in range(sweeps):
         walk.sweep(step)
-        if max(moved.values()) < _CLOSE:
+        if max(moved.values(), default=0.0) < close:
             break
     for attrs, tilt in tilts.items():
         kept[attrs] = tilt - tilt.max() + prior.get(attrs, 0.0)

@@ -4,8 +4,8 @@
 
 Measurements of one attribute set are brought together. Whole marginals and single cells become
 one table of precisions and one of targets (repeats merge by inverse variance, which changes L by
-a constant only); every other linear query is one line of a matrix. Tables hold shares of the
-total, so that L is the same number for p as for the counts μ = total · p.
+a constant only); every other linear query is one line of a matrix. Tables hold
+probabilities, so that L is the same number for p as for the counts μ = total · p.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ from sidelight.trees.sum_product import inner_order
 Array = NDArray[np.float64]
 
 _MOST_MATRIX_CELLS = 1 << 27
-"""Lines times cells of the sums measured on one attribute set: 1 GB."""
+"""Most entries of the matrix of sums measured on one attribute set: 1 GB."""
 
 
 class LeastSquares:
-    """All measurements as one quadratic function of the shares on the measured attribute sets.
+    """All measurements as one quadratic function of the marginals on the measured attribute sets.
 
-    Those shares are one flat vector: set after set, each with its axes in the order of inference.
+    They are one flat vector of probabilities: set after set, each with its axes in the order of inference.
     """
 
     def __init__(
@@ -65,37 +65,37 @@ class LeastSquares:
             if part.lines
         ]
 
-    def loss(self, shares: Any) -> float:
-        """The objective L at these shares."""
-        away = shares - self._centre
+    def loss(self, marginals: Any) -> float:
+        """The objective L at these marginals."""
+        away = marginals - self._centre
         loss = self._constant + 0.5 * self.library.dot(self.precision * away, away)
         for where, lines, precision, answer in self._lines:
-            off = lines @ shares[where] - answer
+            off = lines @ marginals[where] - answer
             loss += 0.5 * self.library.dot(precision * off, off)
         return loss
 
-    def gradient(self, shares: Any) -> Any:
-        """The slope of L in each share."""
-        slope = self.precision * (shares - self._centre)
+    def gradient(self, marginals: Any) -> Any:
+        """The slope of L in each probability."""
+        slope = self.precision * (marginals - self._centre)
         for where, lines, precision, answer in self._lines:
-            slope[where] += (precision * (lines @ shares[where] - answer)) @ lines
+            slope[where] += (precision * (lines @ marginals[where] - answer)) @ lines
         return slope
 
     def curvature(self, change: Any) -> float:
-        """The second derivative of L along a change of shares."""
+        """The second derivative of L along a change of the marginals."""
         curve = self.library.dot(self.precision * change, change)
         for where, lines, precision, _ in self._lines:
             off = lines @ change[where]
             curve += self.library.dot(precision * off, off)
         return curve
 
-    def steepness(self, shares: Any) -> float:
-        """About the largest curvature of L in the geometry of KL: max of precision × share."""
+    def steepness(self, marginals: Any) -> float:
+        """About the largest curvature of L in the geometry of KL: max of precision × probability."""
         if not self.cells:
             return 1.0
-        steep = self.library.greatest(self.precision * shares)
+        steep = self.library.greatest(self.precision * marginals)
         for where, lines, precision, _ in self._lines:
-            steep += self.library.greatest(precision * ((lines * lines) @ shares[where]))
+            steep += self.library.greatest(precision * ((lines * lines) @ marginals[where]))
         return steep if steep > 0 else 1.0
 
 
@@ -196,7 +196,7 @@ class _Gathered:
         self.weighted_square += float(np.dot(weight, answer**2))
 
     def _turn(self, values: Array, attrs: Attrs, shape: tuple[int, ...]) -> Array:
-        """Axes from the query's order into that of inference; flat."""
+        """The values with axes in the order of inference, flat."""
         turned = np.transpose(np.reshape(values, shape), [attrs.index(attr) for attr in self.inner])
         return np.ascontiguousarray(turned).reshape(-1)
 
@@ -208,5 +208,5 @@ class _Gathered:
 
     @property
     def disagreement(self) -> float:
-        """What repeats of a cell differ by: a part of L that no model can change."""
+        """The part of L that comes from repeats of a cell that differ; no model can change it."""
         return max(0.0, 0.5 * (self.weighted_square - float(np.dot(self.precision, self.centre**2))))

@@ -11,32 +11,25 @@ and the whole model is touched once, after the last pass; the result is the same
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
 from sidelight import _check
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
+from sidelight.models.components import Components
 from sidelight.models.fold import Array, Fold
+from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Marginal
 
-
-class Refittable(Protocol):
-    """A model whose marginal on some attributes can be exchanged: a histogram, or components."""
-
-    @property
-    def total(self) -> float: ...
-    def refitted(self, attrs: Attrs, refit: Callable[[Fold], None]) -> Self: ...
-
-
-M = TypeVar("M", bound=Refittable)
+Dense = Histogram | Components
+"""The models that hold a weight for every cell, so that all cells of a marginal can be multiplied."""
 
 _MOST_EXPONENT, _FARTHEST = 300.0, 1e300
-"""Where noise is far above n, e³⁰⁰ forgets what was before; beyond the other, doubles end."""
+"""Largest exponent of an update (e³⁰⁰ outweighs all earlier ones), and largest double used on the way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +53,11 @@ class MultiplicativeWeights:
         _check.natural(passes=self.passes)
         _check.positive(step=self.step)
 
-    def estimate(self, start: M, measurements: Sequence[Measurement]) -> M:
+    def estimate(self, start: Dense, measurements: Sequence[Measurement]) -> Dense:
         """The model after at most ``passes`` passes over each group of measurements."""
         newest = measurements[-1]
         replayed = measurements if self.passes else [newest]
-        model = start
+        model: Dense = start
         for attrs, group in groups([made for made in replayed if made.query.attrs]):
             model = model.refitted(attrs, partial(self._replay, group, newest, start.total))
         return model
@@ -74,15 +67,15 @@ class MultiplicativeWeights:
     ) -> None:
         """Pass after pass, until every measurement was met, or the passes are used up."""
         replayed = [_Replayed.of(made, fold, total, is_clipped=self.clip) for made in measurements]
-        for turn in range(max(1, self.passes)):
+        for number in range(max(1, self.passes)):
             all_met = True
             for measurement, one in zip(measurements, replayed, strict=True):
                 counts = fold.count(one.attrs)
                 error = one.error(counts)
                 is_met = math.sqrt(error @ error / error.size) <= one.stddev
                 all_met = all_met and is_met
-                if not is_met or (turn == 0 and measurement is newest):
-                    self._update(fold, one.attrs, counts, one.spread(error), total)
+                if not is_met or (number == 0 and measurement is newest):
+                    self._update(fold, one.attrs, counts, one.by_cell(error), total)
             if all_met:
                 break
 
@@ -100,7 +93,7 @@ class MultiplicativeWeights:
 
 @dataclass(frozen=True, eq=False)
 class _Replayed:
-    """A measurement with all that does not change from pass to pass."""
+    """A measurement, with what stays the same from pass to pass."""
 
     attrs: Attrs
     answer: Array
@@ -126,7 +119,7 @@ class _Replayed:
         difference: Array = self.answer - answered
         return difference
 
-    def spread(self, error: Array) -> Array:
+    def by_cell(self, error: Array) -> Array:
         """q(x) (m − q(A)) for every cell x of the marginal."""
         return error.reshape(self.shape) if self.weights is None else self.weights * error[0]
 

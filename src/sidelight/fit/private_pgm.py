@@ -45,13 +45,13 @@ from sidelight.trees.sum_product import Calibrator, inner_order
 Array = NDArray[np.float64]
 
 _FLOOR_PER_CELL = 0.005
-"""L counts as at least this for each measured cell (noise alone gives ½): below, more steps fit nothing."""
+"""Least L for each measured cell in the stopping rule. Noise alone gives ½: below this, nothing is gained."""
 _FEWEST_STEPS = 45
-"""Before this many accepted steps the way is too short to tell how far it goes on."""
+"""Accepted steps before the distance to the minimum is estimated."""
 _MOST_REVIVALS = 8
-"""How often one fit brings cells back before it takes its own word for being done."""
+"""Most times that one fit brings empty cells back before it stops."""
 _ROUNDING = 1e-12
-"""How far KL(z′ ‖ z), a difference of large numbers, can be off."""
+"""Rounding error of KL(z′ ‖ z), a difference of large numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class MirrorDescent:
     max_steps: int = 2000
     """Most times that the tree is summed."""
     tolerance: float = 4e-4
-    """Stop when the objective is about this share above its minimum."""
+    """Stop when the objective is about this far above its minimum, relative to it."""
     accelerate: bool = True
     """Whether steps carry momentum."""
     polish_steps: int = 30
@@ -134,10 +134,10 @@ class MirrorDescent:
 
 @dataclass
 class _Point:
-    """Potentials, the shares they give on the measured sets, and ln Z."""
+    """Potentials, the marginals they give on the measured sets, and ln Z."""
 
     theta: Any
-    shares: Any
+    marginals: Any
     log_partition: float
 
 
@@ -163,9 +163,9 @@ class _Descent:
             most = self._steps + self._settings.polish_steps
             point, _ = self._plain(point, 1.0 / curvature, most)
         else:
-            first = 1.0 / self._squares.steepness(point.shares)
+            first = 1.0 / self._squares.steepness(point.marginals)
             point, converged = self._plain(point, first, self._settings.max_steps)
-        return point.theta, Fit(self._squares.loss(point.shares), self._steps, converged)
+        return point.theta, Fit(self._squares.loss(point.marginals), self._steps, converged)
 
     def _point(self, theta: Any) -> _Point:
         """Sum the tree at these potentials."""
@@ -174,9 +174,9 @@ class _Descent:
             theta[where].reshape(shape) for where, shape in zip(squares.slices, squares.shapes, strict=True)
         ]
         log_partition = self._calibrator.run(tables)
-        shares = self._library.stack_flat(self._calibrator.marginals())
+        marginals = self._library.stack_flat(self._calibrator.marginals())
         self._steps += 1
-        return _Point(theta, shares, log_partition)
+        return _Point(theta, marginals, log_partition)
 
     def _is_close(self, gap: float, objective: float) -> bool:
         return gap <= self._settings.tolerance * max(objective, self._least)
@@ -185,57 +185,57 @@ class _Descent:
         """Accelerated descent: the last z, the curvature found, and whether x converged."""
         squares = self._squares
         curvature = self._first_curvature(z)
-        x, mass = z.shares, 0.0
+        x, mass = z.marginals, 0.0
         value = squares.loss(x)
         trail = _Trail()
         revivals = 0
         while self._steps < self._settings.max_steps:
             step = (1.0 + math.sqrt(1.0 + 4.0 * curvature * mass)) / (2.0 * curvature)
-            share = step / (mass + step)
-            slope = self._slope(x + share * (z.shares - x), z)
+            weight = step / (mass + step)
+            slope = self._slope(x + weight * (z.marginals - x), z)
             after = self._point(z.theta - step * slope)
             needed = self._curvature_between(z, after)
             if not needed <= curvature:  # or is not a number, where potentials went too far
                 curvature = max(2.0 * curvature, min(8.0 * curvature, needed))
                 continue
             curvature *= 0.9
-            z, mass, x = after, mass + step, x + share * (after.shares - x)
-            before, value, reached = value, squares.loss(x), squares.loss(z.shares)
+            z, mass, x = after, mass + step, x + weight * (after.marginals - x)
+            before, value, reached = value, squares.loss(x), squares.loss(z.marginals)
             if reached < value:
                 # Any better point may take the place of x.
-                x, value = z.shares, reached
+                x, value = z.marginals, reached
             if value > before:
-                x, value, mass = z.shares, reached, 0.0
+                x, value, mass = z.marginals, reached, 0.0
             trail.add(value)
             if self._is_close((reached - value) / 2, value) and self._is_close(trail.gap, value):
                 revived = None if revivals == _MOST_REVIVALS else self._revived(z, value)
                 if revived is None:
                     return z, curvature, True
                 z, mass, revivals = revived, 0.0, revivals + 1
-                x, value, trail = z.shares, squares.loss(z.shares), _Trail()
+                x, value, trail = z.marginals, squares.loss(z.marginals), _Trail()
         return z, curvature, False
 
-    def _slope(self, shares: Any, point: _Point) -> Any:
-        """∇L at these shares, such that no cell that is empty at the point sinks further."""
-        return sparing(self._squares, self._squares.gradient(shares), point.shares)
+    def _slope(self, marginals: Any, point: _Point) -> Any:
+        """∇L at these marginals, changed so that no cell that is empty at the point sinks further."""
+        return sparing(self._squares, self._squares.gradient(marginals), point.marginals)
 
     def _revived(self, z: _Point, objective: float) -> _Point | None:
         """The point with cells back that were wrongly at 0; None where that would change little."""
         squares = self._squares
-        slope = squares.gradient(z.shares)
+        slope = squares.gradient(z.marginals)
         step = nudge(squares, slope)
         nudged = self._point(z.theta - step * slope)
-        theta, most = lifted(squares, z.theta, z.shares, nudged.shares, step)
+        theta, most = lifted(squares, z.theta, z.marginals, nudged.marginals, step)
         if self._is_close(most, objective):
             return None
         revived = self._point(theta)
-        worth = worth_of(squares, slope, revived.shares - z.shares)
+        worth = worth_of(squares, slope, revived.marginals - z.marginals)
         return None if self._is_close(worth, objective) else revived
 
     def _first_curvature(self, z: _Point) -> float:
         """The smallest curvature, within a factor of 4, under which a first step is sound."""
-        curvature = self._squares.steepness(z.shares)
-        slope = self._squares.gradient(z.shares)
+        curvature = self._squares.steepness(z.marginals)
+        slope = self._squares.gradient(z.marginals)
         for _ in range(20):
             after = self._point(z.theta - slope * (4.0 / curvature))
             if self._curvature_between(z, after) > curvature / 4.0:
@@ -245,21 +245,21 @@ class _Descent:
 
     def _curvature_between(self, before: _Point, after: _Point) -> float:
         """½ ∇²L[z′ − z] / KL(z′ ‖ z)."""
-        bent = 0.5 * self._squares.curvature(after.shares - before.shares)
-        divergence = self._library.dot(after.theta - before.theta, after.shares)
+        bent = 0.5 * self._squares.curvature(after.marginals - before.marginals)
+        divergence = self._library.dot(after.theta - before.theta, after.marginals)
         divergence += before.log_partition - after.log_partition
         return bent / (max(divergence, 0.0) + _ROUNDING)
 
     def _plain(self, point: _Point, step: float, most: int) -> tuple[_Point, bool]:
         """Mirror descent with a line search (spec 7.2), up to ``most`` steps in all."""
-        value = self._squares.loss(point.shares)
+        value = self._squares.loss(point.marginals)
         trail = _Trail()
         taken = 0
         while self._steps < most:
-            slope = self._slope(point.shares, point)
+            slope = self._slope(point.marginals, point)
             after = self._point(point.theta - step * slope)
-            new = self._squares.loss(after.shares)
-            if value - new >= 0.5 * self._library.dot(slope, point.shares - after.shares):
+            new = self._squares.loss(after.marginals)
+            if value - new >= 0.5 * self._library.dot(slope, point.marginals - after.marginals):
                 point, value = after, new
                 taken += 1
                 step *= 2.0 if taken % 20 == 0 else 1.02
@@ -272,7 +272,7 @@ class _Descent:
 
 
 class _Trail:
-    """The objective along the way, to tell how far there is still to go."""
+    """The objective at every step, from which the distance to the minimum is estimated."""
 
     def __init__(self) -> None:
         self._values: list[float] = []
@@ -282,7 +282,7 @@ class _Trail:
 
     @property
     def gap(self) -> float:
-        """About how far the objective is above its minimum; ∞ while too little is known."""
+        """Estimate of the objective's distance to its minimum; ∞ while there are too few steps."""
         steps = len(self._values)
         if steps < _FEWEST_STEPS:
             return math.inf
@@ -293,7 +293,7 @@ class _Trail:
 
 
 def _in_inner_order(domain: Domain, source: GraphicalModel | Potentials | None) -> dict[Attrs, Array]:
-    """Potentials by attribute set, each turned into the order of inference."""
+    """Potentials by attribute set, axes transposed into the order of inference."""
     if source is None:
         return {}
     given: Mapping[Attrs, Array] = source.potentials if isinstance(source, GraphicalModel) else source

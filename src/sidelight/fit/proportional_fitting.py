@@ -2,9 +2,9 @@
 
     walk around the tree of cliques; in each clique, for each of its marginals c:   θ_c ← θ_c + ln(t_c/p_c)
 
-Iterative proportional fitting corrects rare and common cells alike. A gradient is as small as a cell's share:
-with it a value that one public record in 10,000 shows would keep whatever conditional distribution it
-started with, which is no loss until private data give the value half of all records.
+Iterative proportional fitting corrects rare and common cells alike. Gradient descent would not: a cell's
+gradient is as small as its probability, so a value that one public record in 10,000 has would keep the
+conditional distribution it started with. That hurts once private data give this value half of all records.
 
 Where the targets t are marginals of one distribution the model comes to have them; where they contradict each
 other it ends between them.
@@ -30,13 +30,13 @@ Array = NDArray[np.float64]
 _SWEEPS, _CLOSE = 40, 0.02
 """Most sweeps; fewer once every cell is within this of its target, as a ratio."""
 _LEAST = 1e-12
-"""Of all records, in a cell whose target is 0: potentials stay finite."""
+"""Probability in place of a target of 0, so that potentials stay finite."""
 
 
 def most_likely(
     domain: Domain, targets: Mapping[Attrs, Array], *, start: Potentials | None = None, sweeps: int = _SWEEPS
 ) -> GraphicalModel:
-    """The model with these marginals, each a table of shares that sums to 1; its total is 1.
+    """The model with these marginals, each a table of probabilities that sums to 1; its total is 1.
 
     It starts from the potentials of an earlier fit where these are given, else from independence.
 
@@ -54,9 +54,9 @@ def most_likely(
     walk = Walk(JunctionTree.of(domain, wanted), [*fitted.items(), *forbidding(forbidden)], largest)
     off = dict.fromkeys(largest, 0.0)
 
-    def step(attrs: Attrs, share: Array) -> Array:
+    def step(attrs: Attrs, p: Array) -> Array:
         target = np.maximum(wanted[attrs], _LEAST)
-        moved = np.log(np.divide(target, share, out=np.ones(share.shape), where=share > 0))
+        moved = np.log(np.divide(target, p, out=np.ones(p.shape), where=p > 0))
         fitted[attrs] = fitted[attrs] + moved
         off[attrs] = float(np.abs(moved).max())
         return moved
@@ -74,7 +74,7 @@ def most_likely(
 
 
 def _possible(attrs: Attrs, target: Array, forbidden: Sequence[Mask]) -> Array:
-    """The target given that nothing impossible occurs; evenly spread where nothing else did."""
+    """The target without impossible cells, rescaled; uniform where no mass is left."""
     is_out = np.zeros(target.shape, dtype=np.bool_)
     for names, mask in forbidden:
         if set(names) <= set(attrs):
@@ -90,7 +90,7 @@ def _possible(attrs: Attrs, target: Array, forbidden: Sequence[Mask]) -> Array:
 
 
 def _first(attrs: Attrs, target: Array, start: Potentials) -> Array:
-    """What a potential starts from: an earlier fit, else the logarithm of a one-way target, else 0."""
+    """The starting potential: an earlier fit, else the logarithm of a one-way target, else 0."""
     if attrs in start:
         return start[attrs]
     if len(attrs) == 1 and not start:

@@ -1,1 +1,1 @@
-"""One paper a file."""
+"""The mechanisms, each in a file of its own."""

@@ -25,6 +25,7 @@ from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
+from sidelight.mechanisms.paper import Paper
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -35,23 +36,32 @@ from sidelight.select.score import WeightedError
 
 @dataclass(frozen=True, kw_only=True)
 class AIM(Mechanism):
-    """Each round: find the marginal most worth measuring, measure it, refit; more finely once it pays."""
+    """Each round: select a marginal, measure it, refit; less noise once rounds no longer move the model."""
 
     name = "aim"
     public_data = "unused"
+    papers = (
+        Paper(
+            authors=("McKenna", "Mullins", "Sheldon", "Miklau"),
+            title="AIM: an adaptive and iterative mechanism for differentially private synthetic data",
+            year=2022,
+            venue="VLDB",
+            arxiv="2201.12677",
+        ),
+    )
 
     rounds_per_attribute: int = 16
-    """T = 16 d, the number of rounds for which the first noise is calibrated."""
+    """The noise of the first rounds is calibrated for T = 16 d rounds."""
     select_share: float = 0.1
-    """Share of each round that selects."""
+    """Share of each round's budget that selects; the rest measures."""
     max_model_mb: float = 80.0
     """Size limit of the graphical model; it grows with the budget spent."""
     oversized: Oversized = "refuse"
-    """What to do with workload marginals above the size limit."""
+    """Workload marginals above the size limit: refuse the workload, or skip measuring them."""
     estimator: MirrorDescent = MirrorDescent(tolerance=3e-3, max_steps=200)
-    """How each round refits, from the round before."""
+    """The fit in each round, which starts from the model of the round before."""
     final_estimator: MirrorDescent = MirrorDescent()
-    """How the last fit is made, from the start: cells that earlier rounds drove to 0 come back slowly."""
+    """The last fit, which starts anew, since cells that earlier rounds drove to 0 come back slowly."""
 
     def __post_init__(self) -> None:
         _check.positive_integer(rounds_per_attribute=self.rounds_per_attribute)
@@ -62,7 +72,7 @@ class AIM(Mechanism):
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         domain, rho = curator.domain, curator.allotment
         weights = workload.closure(domain)
-        # Under add-or-remove n is private, and the fit takes the total that the measurements show.
+        # Under add-or-remove n is private, and the fit estimates the total from the measurements.
         n = curator.total(rho) if curator.unit.total_is_public else None
         round_cost = rho / (self.rounds_per_attribute * len(domain))
         _, measure_cost = round_cost.split(self.select_share)
@@ -109,7 +119,7 @@ class AIM(Mechanism):
     ) -> Iterable[Gaussian | Laplace]:
         one_way = [Marginal(r) for r in workload.closure(domain) if len(r) == 1]
         first = (allotment / (self.rounds_per_attribute * len(domain))).split(self.select_share)[1]
-        # Rounds get no less than the first, except where the one-way marginals left less than one.
+        # No round gets less than the first, unless the one-way marginals left less than one round's cost.
         left = Fraction(allotment.value - len(one_way) * first.value)
         last = type(allotment)(max(left, Fraction(0))).split(self.select_share)[1]
         return [measuring(one_way[0], cost, unit) for cost in (first, last) if cost]
@@ -122,5 +132,7 @@ class AIM(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(r) for r in workload.closure(domain)),
-            notes=("noise is that of the first rounds; it is halved whenever a round teaches nothing new",),
+            notes=(
+                "noise is that of the first rounds; it is halved whenever a round hardly moves the model",
+            ),
         )

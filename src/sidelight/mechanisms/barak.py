@@ -1,10 +1,10 @@
-"""Barak et al.: all Fourier coefficients that the workload needs, measured once.
+"""Barak et al.: every Fourier coefficient that the workload needs, measured once.
 
-    for every attribute set a below some query of the workload:
+    for every subset a of the attributes of some query of the workload:
         m_a ← Σ_x (−1)^{a·x} D(x) + Lap(Δ₁ m / ε)                             measure
     A ← the distribution that fits all m_a                                    estimate
 
-A marginal on b of binary attributes needs the coefficients below b alone:
+A marginal on binary attributes b needs only the coefficients of the subsets of b:
 marginal_b[y] = 2^{−|b|} Σ_{a⊆b} (−1)^{a·y} φ_a.
 
 Barak, Chaudhuri, Dwork, Kale, McSherry, Talwar (PODS 2007); the fit by multiplicative weights is the
@@ -13,8 +13,7 @@ counted in ρ; under replacement φ_∅ = n is public and not measured, and each
 Δ₁ = 2, so the scale is 2(m − 1)/ε; the linear program's solution is not rounded to whole counts.
 """
 
-import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,15 +21,16 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.domain import Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.paper import Paper
 from sidelight.models.histogram import Histogram, check_fits
-from sidelight.models.model import Array
+from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -38,7 +38,7 @@ from sidelight.queries.query import Fourier
 from sidelight.queries.workload import Workload
 
 MAX_LINEAR_PROGRAM_CELLS = 2**12
-"""The linear program has a variable a cell and two dense rows a coefficient."""
+"""Most cells for the linear program: it has a variable for each cell, two dense rows for each coefficient."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +47,29 @@ class Barak(Mechanism):
 
     name = "barak"
     public_data = "unused"
+    papers = (
+        Paper(
+            authors=("Barak", "Chaudhuri", "Dwork", "Kale", "McSherry", "Talwar"),
+            title="Privacy, accuracy, and consistency too: a holistic solution to contingency table release",
+            year=2007,
+            venue="PODS",
+        ),
+        Paper(
+            authors=("Hardt", "Ligett", "McSherry"),
+            title="A simple and practical algorithm for differentially private data release",
+            year=2012,
+            venue="NIPS",
+            arxiv="1012.4763",
+        ),
+    )
 
     fit: Literal["multiplicative-weights", "linear-program"] = "multiplicative-weights"
-    """Multiplicative weights from the uniform start, as in MWEM's comparison; or the original: the
-    non-negative histogram whose largest deviation from a measured coefficient is least."""
+    """Multiplicative weights from the uniform histogram, as in MWEM's comparison; or the original: the
+    non-negative histogram that minimises the largest deviation from a measured coefficient."""
     accounting: Literal["zcdp", "pure"] = "zcdp"
     """Gaussian noise counted in ρ, or Laplace noise counted in ε as in the paper."""
     passes: int = 100
-    """At most so many passes over the coefficients, when fitting by multiplicative weights."""
+    """Most passes over the coefficients in the fit by multiplicative weights."""
 
     def __post_init__(self) -> None:
         _check.one_of(("multiplicative-weights", "linear-program"), fit=self.fit)
@@ -74,6 +89,7 @@ class Barak(Mechanism):
         else:
             n = max(1.0, float(measurements[0].answer[0]))
         uniform = Histogram.uniform(curator.domain, total=n)
+        model: Model
         if self.fit == "linear-program":
             model = least_deviation(uniform, measurements)
         else:
@@ -91,7 +107,7 @@ class Barak(Mechanism):
             )
         for query in workload:
             Fourier(query.attrs).check(domain)
-        if not any(workload.supports):
+        if not any(workload.attribute_sets):
             raise WorkloadError(
                 "the workload asks for the total alone; Barak needs queries about attributes."
             )
@@ -122,7 +138,7 @@ class Barak(Mechanism):
 
 
 def coefficients(domain: Domain, workload: Workload, *, with_total: bool) -> list[Fourier]:
-    """One query for every attribute set below some marginal of the workload; the total comes first.
+    """One query for every subset of some marginal's attributes; the total comes first.
 
     >>> domain = Domain.of({name: 2 for name in "abc"})
     >>> len(coefficients(domain, Workload.marginals(domain, degree=2), with_total=True))
@@ -132,24 +148,8 @@ def coefficients(domain: Domain, workload: Workload, *, with_total: bool) -> lis
     return total + [Fourier(attrs) for attrs in workload.closure(domain)]
 
 
-def marginal_of(attrs: Attrs, values: Mapping[Attrs, float]) -> Array:
-    """The marginal on binary attributes that these coefficients determine: 2^{−|b|} Σ_a (−1)^{a·y} φ_a.
-
-    >>> marginal_of(("a",), {(): 10.0, ("a",): 4.0})
-    array([7., 3.])
-    """
-    shape = (2,) * len(attrs)
-    marginal: Array = np.zeros(shape)
-    for degree in range(len(attrs) + 1):
-        for below in itertools.combinations(attrs, degree):
-            signs = Fourier(below).weights((2,) * degree)
-            marginal += values[below] * signs.reshape([2 if attr in below else 1 for attr in attrs])
-    marginal /= 2 ** len(attrs)
-    return marginal
-
-
 def least_deviation(start: Histogram, measurements: list[Measurement]) -> Histogram:
-    """The histogram A ≥ 0 of the same total with the least z such that |φ_a(A) − m_a| ≤ z for all a."""
+    """The histogram A ≥ 0 of the same total that minimises max_a |φ_a(A) − m_a|."""
     from scipy.optimize import linprog
 
     domain = start.domain

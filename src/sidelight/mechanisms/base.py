@@ -1,8 +1,8 @@
-"""What a mechanism is: settings that can be checked, an outlook before, a loop that runs."""
+"""The base of all mechanisms: settings that are checked, an outlook before the run, and the run itself."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,17 +13,19 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.measurement import Measurement
+from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.told import JointRound, Opening
 from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Event, Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
-from sidelight.uncertainty.model_error import model_error
+from sidelight.uncertainty.model_error import ModelDispersion, model_error
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What a run will cost, hold and blur, told before anything is read."""
+    """The noise and the memory of a run, known before anything is read."""
 
     measurements: int
     """How many marginals or queries will be measured, at most."""
@@ -34,31 +36,34 @@ class Outlook:
     counting_bytes: int
     """Memory of the exact counts that the curator holds, at most."""
     notes: tuple[str, ...] = ()
-    """What else a person should know."""
+    """Further remarks for the person who reads the plan."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a mechanism's loop ends with; all of it may be published."""
+    """The result of a mechanism; all of it may be published."""
 
     model: Model
     measurements: tuple[Measurement, ...]
     events: tuple[Event, ...]
-    facts: dict[str, Any] = field(default_factory=dict)
-    """What the mechanism tells about its own run, for the release's card."""
+    notes: tuple[str, ...] = ()
+    """What else a reader of the release should know, in sentences."""
+    rounds: tuple[JointRound, ...] = ()
+    """Told by JAM."""
+    aperture: Opening | None = None
+    """Told by APERTURE."""
     public_attrs: tuple[str, ...] = ()
-    """Attributes that public data told of."""
+    """Attributes about which the public data held information."""
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None
     """Of the measured marginals, where the fit weighed a prior against them: see ``model_error``."""
 
     @property
-    def told(self) -> dict[str, Any]:
-        """The same with what the measurements tell about the error of the model."""
-        error = model_error(
+    def model_error(self) -> ModelDispersion | None:
+        """What the measurements tell about the error of the model."""
+        return model_error(
             self.model.domain, self.measurements,
             total=self.total, public_attrs=self.public_attrs, dispersions=self.dispersions,
         )  # fmt: skip
-        return self.facts if error is None else self.facts | {"model_error": error}
 
     @property
     def total(self) -> float:
@@ -72,18 +77,20 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
-    """A recipe: its fields are the recipe's numbers, ``run`` is the paper's loop.
+    """A mechanism: its fields are its settings, ``run`` is the paper's loop.
 
-    A run is a function of what the curator answers, and of nothing else that is random: the
-    same answers give the same release, which is what makes a run resumable.
+    All randomness of a run is in the curator's answers: the same answers give the same release.
+    That makes a run resumable.
     """
 
     name: ClassVar[str]
     public_data: ClassVar[Literal["unused", "optional", "needed"]]
+    papers: ClassVar[tuple[Paper, ...]] = ()
+    """Where the mechanism comes from; release cards and reports cite it."""
 
     @abstractmethod
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
-        """Spend what the curator was allotted; return what may be published."""
+        """Spend the curator's allotment; return what may be published."""
 
     @abstractmethod
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
@@ -93,20 +100,20 @@ class Mechanism(ABC):
     def noisiest(
         self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
     ) -> Iterable[Gaussian | Laplace]:
-        """Of each kind of measurement that a run may make, the one with the most noise.
+        """For each kind of measurement that a run may make, the one with the most noise.
 
-        They are asked for in the plan: noise that cannot be drawn is refused before anything is charged.
+        The plan checks them: noise too large to be drawn is refused before anything is charged.
         """
 
     def check_total(self, total: float, *, allotment: Cost, unit: Unit) -> None:  # noqa: B027  # most have none
-        """Refuse what makes no sense for so many records, where their number is public; nothing is paid."""
+        """Refuse a run that makes no sense for so few records; called where n is public, before paying."""
 
     def allotment(self, budget: Budget) -> Cost:
-        """What the promise allows this mechanism to spend: zCDP, unless it is a pure one."""
+        """What this mechanism may spend under the promise: ρ, or ε for a mechanism of pure ε."""
         return budget.rho()
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
-        """Refuse what cannot run, before anything is read or charged."""
+        """Refuse a run that cannot succeed, before anything private is read or charged."""
         if self.public_data == "needed" and public is None:
             raise SettingError(
                 f"mechanism {self.name!r} starts from public data, and none was given. Give a public table "

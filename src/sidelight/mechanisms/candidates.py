@@ -28,10 +28,10 @@ def marginal_stddev(cost: Cost, unit: Unit) -> float:
 def tractable(
     domain: Domain, measured: Iterable[Attrs], wanted: Sequence[Attrs], *, limit_mb: float
 ) -> list[Attrs]:
-    """Those that keep the model of all measured marginals within the limit.
+    """The wanted marginals that, added to the measured ones, keep the model within the size limit.
 
-    A marginal inside a clique of the model costs nothing and always passes; if nothing else
-    does, the one-way marginals remain (spec 6.4, 9.4 J22).
+    A marginal inside a clique of the model adds nothing to it and always passes. If no marginal
+    passes, the one-way marginals do (spec 6.4, 9.4 J22).
     """
     # PRIVACY: sizes follow from the domain and from past selections, both public.
     oracle = SizeOracle(domain, measured)
@@ -53,7 +53,7 @@ def check_sizes(
             f"mechanism {name!r} takes whole marginals, but the workload holds other queries. "
             "Ask for the marginals that they are computed from, or use mechanism='mwem'."
         )
-    if not any(workload.supports):
+    if not any(workload.attribute_sets):
         raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
     if domain.impossible and mib(SizeOracle(domain).cells) > limit_mb:
         cells = SizeOracle(domain).cells
@@ -70,7 +70,7 @@ def check_sizes(
         )
     if oversized == "skip":
         return
-    for attrs in workload.supports:
+    for attrs in workload.attribute_sets:
         size = mib(domain.size(attrs))
         if size > limit_mb:
             raise TooLargeError(

@@ -17,7 +17,7 @@ the diagnostic second draw of the code is not made (spec 9.4, J5–J9).
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,8 @@ from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
+from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.told import JointRound
 from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
@@ -43,32 +45,40 @@ from sidelight.select.joint import JointCandidate, JointError
 
 @dataclass(frozen=True, kw_only=True)
 class JAM(Mechanism):
-    """Each round: measure a marginal, or take it from the public table, whichever promises more."""
+    """Each round: measure a marginal, or take it from the public table, whichever has the higher score."""
 
     name = "jam"
     public_data = "needed"
+    papers = (
+        Paper(
+            authors=("Fuentes", "Mullins", "McKenna", "Miklau", "Sheldon"),
+            title="Joint selection: adaptively incorporating public information for private synthetic data",
+            year=2024,
+            venue="AISTATS",
+        ),
+    )
 
     rounds: int = 30
-    """T, private and public together."""
+    """T, private and public rounds together."""
     select_share: float = 0.2
-    """Share of each round that selects; the rest measures, and is saved when a public marginal wins."""
+    """Share of each round that selects; the rest measures, or is saved if a public marginal is chosen."""
     total_share: float = 0.02
-    """Share of the budget that counts the records, where that count is not public."""
+    """Share of the budget that measures n, where n is not public."""
     max_model_mb: float = 80.0
     """Size limit of the graphical model; it grows with the budget spent."""
     oversized: Oversized = "refuse"
-    """What to do with workload marginals above the size limit."""
+    """Workload marginals above the size limit: refuse the workload, or skip measuring them."""
     weighting: Literal["equal", "noise", "public-error"] = "equal"
-    """How much each counts in the fit: all alike (paper); 1/σ², a public one as the noise it won against;
-    or 1/σ², a public one by the sampling error of the public table."""
+    """Weights of the marginals in the fit. "equal": all alike (paper). "noise": 1/σ², where a public marginal
+    has the σ of its round. "public-error": the same, but a public one by its own sampling error."""
     last_round: Literal["any", "private"] = "any"
-    """Whether the last round may take a public marginal, and leave its measuring share unspent (paper)."""
+    """Whether the last round may choose a public marginal and leave its measuring share unspent (paper)."""
     repeat_public: bool = True
-    """Whether a public marginal may be chosen again, which teaches nothing (paper)."""
+    """Whether a public marginal may be chosen again, although that adds nothing (paper)."""
     estimator: MirrorDescent = MirrorDescent(tolerance=3e-3, max_steps=200)
-    """How each round refits, from the round before."""
+    """The fit in each round, which starts from the model of the round before."""
     final_estimator: MirrorDescent = MirrorDescent()
-    """How the last fit is made, from the start: cells that earlier rounds drove to 0 come back slowly."""
+    """The last fit, which starts anew, since cells that earlier rounds drove to 0 come back slowly."""
 
     def __post_init__(self) -> None:
         _check.positive_integer(rounds=self.rounds)
@@ -93,14 +103,14 @@ class JAM(Mechanism):
             select_cost, measure_cost = (curator.remaining / (self.rounds - t)).split(self.select_share)
             stddev = marginal_stddev(measure_cost, curator.unit)
 
-            # SELECT a marginal and where to take it from.
+            # SELECT a marginal and its source.
             used = 1 - curator.remaining.value / rho.value
             limit = self.max_model_mb * (float(used) if t else 1 / self.rounds)
             allowed = tractable(domain, [m.query.attrs for m in taken], closure, limit_mb=limit)
             candidates = self._candidates(allowed, taken, is_last=t == self.rounds - 1)
             score = JointError(model, proxies, cell_noise=expected_l1_noise(1, stddev))
             chosen = curator.select(candidates, score, select_cost)
-            # MEASURE it, or take the public table's word.
+            # MEASURE it, or take it from the public table.
             query = Marginal(chosen.attrs)
             if chosen.is_public:
                 taken.append(_Taken(query, proxies[query.attrs], stddev, is_public=True))
@@ -115,7 +125,7 @@ class JAM(Mechanism):
             model,
             tuple(one for one in taken if not one.is_public),
             curator.events,
-            facts={"rounds": [one.describe() for one in taken]},
+            rounds=tuple(one.told for one in taken),
             public_attrs=tuple(attr for one in taken if one.is_public for attr in one.query.attrs),
         )
 
@@ -133,7 +143,7 @@ class JAM(Mechanism):
         if self.weighting == "equal":
             return 1.0
         if self.weighting == "public-error" and one.is_public:
-            # A public count c̃ = (n/n̂) c has sampling variance of about (n/n̂)² c, and never that of c = 0.
+            # A public count c̃ = (n/n̂) c has a sampling variance of about (n/n̂)² max(c, 1).
             scale = n / public_records
             return 1 / (scale**2 * np.maximum(one.answer / scale, 1.0))
         return one.precision
@@ -160,12 +170,12 @@ class JAM(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(tau) for tau in closure),
-            notes=("noise is that of the first round; a round that takes a public marginal lowers it",),
+            notes=("noise is that of the first round; every round that takes a public marginal lowers it",),
         )
 
 
 class _Proxies(Mapping[Attrs, NDArray[np.float64]]):
-    """(n/n̂) q_τ(D̂): the public table's word on each marginal, kept compactly and scaled when asked for."""
+    """(n/n̂) q_τ(D̂), the public table's marginals scaled to n; stored compactly, scaled when asked for."""
 
     def __init__(self, public: Table, closure: Sequence[Attrs], *, total: float) -> None:
         self._counts = count_compactly(public, closure)
@@ -191,10 +201,8 @@ class _Taken(Measurement):
     def of(cls, measured: Measurement) -> "_Taken":
         return cls(measured.query, measured.answer, measured.stddev, measured.predicted)
 
-    def describe(self) -> dict[str, Any]:
+    @property
+    def told(self) -> JointRound:
         """One round, as the release card tells it: all of it is an output of the mechanism."""
-        return {
-            "marginal": list(self.query.attrs),
-            "source": "public" if self.is_public else "private",
-            "stddev": self.stddev,
-        }
+        source: Literal["private", "public"] = "public" if self.is_public else "private"
+        return JointRound(marginal=self.query.attrs, source=source, stddev=self.stddev)

@@ -24,6 +24,7 @@ from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement
 from sidelight.mechanisms import mwem_check
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.paper import Paper
 from sidelight.models.components import Components
 from sidelight.models.histogram import Histogram, RunningMean, check_fits
 from sidelight.privacy.budget import Budget, Cost
@@ -42,40 +43,49 @@ class MWEM(Mechanism):
 
     name = "mwem"
     public_data = "unused"
+    papers = (
+        Paper(
+            authors=("Hardt", "Ligett", "McSherry"),
+            title="A simple and practical algorithm for differentially private data release",
+            year=2012,
+            venue="NIPS",
+            arxiv="1012.4763",
+        ),
+    )
 
     rounds: int = 10
     """How many queries to measure (T)."""
     candidates: Literal["cuboids", "queries"] = "cuboids"
-    """Whole queries of the workload, such as marginals; or one number at a time, as printed: a cell of a
-    marginal, a range, a linear query."""
+    """Select whole queries of the workload, such as marginals; or one number at a time, as in the paper: a
+    cell of a marginal, a range, a linear query."""
     accounting: Literal["zcdp", "pure"] = "zcdp"
     """Gaussian noise counted in ρ, or Laplace noise counted in ε as in the paper."""
     selection: Literal["exponential", "permute-and-flip"] = "exponential"
-    """How to select. Permute-and-flip errs less at the same ε, but costs four times the ρ (spec 2.5)."""
+    """The selection. Permute-and-flip errs less at the same ε, but costs four times the ρ (spec 2.5)."""
     penalty: Literal["noise", "cell", "none"] = "noise"
-    """Subtracted from a whole marginal's score for each of its cells: the noise expected there, 1 as in
-    the paper (which is far less than the noise: spec 9.3, M19), or nothing."""
+    """What a marginal's score loses for each of its cells: the expected noise; 1 as in the paper, which
+    is far less than the noise (spec 9.3, M19); or nothing."""
     output: Literal["last", "average"] = "last"
     """The last A, as in the paper's experiments; or the average of A₀ … A_{T−1}, as in its theorem."""
     model: Literal["auto", "histogram", "components"] = "auto"
-    """One explicit histogram, or a product of components; auto takes the histogram where it is no larger
-    than one component may be."""
+    """One explicit histogram, or a product of components. "auto" takes the histogram if it has at most
+    ``max_component_cells`` cells."""
     max_component_cells: int = 2**18
-    """A query that would make a larger component is no candidate."""
+    """Most cells of a component; a query that would make a larger one is no candidate."""
     total_share: float = 0.02
-    """Share of the budget that counts the records, where that count is not public."""
+    """Share of the budget that measures n, where n is not public."""
     select_share: float = 0.5
-    """Share of each round that selects; the rest of the round measures. In the paper one half."""
+    """Share of each round that selects; the rest measures. One half in the paper."""
     histogram_share: float = 0.0
     """Share of the budget for a noisy histogram to start from; 0 starts from the uniform one."""
     histogram_floor: float = 0.1
-    """Least weight of a cell there, in parts of the uniform one's n/N; a weight of 0 could never grow."""
+    """Smallest cell of that histogram, as a multiple of the uniform n/N; a cell of 0 could never grow."""
     passes: int = 100
-    """At most so many passes over all measurements in each round; 0 uses each once, as printed."""
+    """Most passes over all measurements in each round; 0 uses each measurement once, as in the paper."""
     step: float = 0.5
-    """η, the ½ of exp(q(x)(m − q(A)) / 2n)."""
+    """The step size η, the ½ of exp(q(x)(m − q(A)) / 2n)."""
     clip: bool = True
-    """Whether counts measured below 0 or above n are taken as 0 or n; off in the paper."""
+    """Whether counts measured below 0 or above n are set to 0 or n; off in the paper."""
 
     def __post_init__(self) -> None:
         mwem_check.settings(self)
@@ -121,7 +131,7 @@ class MWEM(Mechanism):
         return Histogram.of_counts(curator.domain, counts, total=n), (noisy,)
 
     def _candidates(self, asked: Sequence[Query], model: Histogram | Components) -> Sequence[Query]:
-        """What may be selected: all that keeps every component within its limit."""
+        """The queries that may be selected: those that keep every component within its limit."""
         # PRIVACY: which queries remain depends on past selections alone, and those are public.
         kept = [query for query in asked if query.attrs]
         if isinstance(model, Components):

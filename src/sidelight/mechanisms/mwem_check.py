@@ -1,4 +1,4 @@
-"""What MWEM's settings ask for: whether it can run, how much noise there will be, how much memory."""
+"""Checks of MWEM's settings before a run: whether it can run, and its noise and memory."""
 
 import math
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def settings(mwem: "MWEM") -> None:
-    """Refuse settings outside their range, or at odds with one another."""
+    """Refuse settings outside their range, or that contradict one another."""
     _check.positive_integer(rounds=mwem.rounds, max_component_cells=mwem.max_component_cells)
     _check.share(total_share=mwem.total_share, select_share=mwem.select_share)
     _check.one_of(("cuboids", "queries"), candidates=mwem.candidates)
@@ -46,7 +46,7 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
     """Refuse queries that the domain cannot answer, and a workload that leaves nothing to select."""
     for query in asked:
         query.check(domain)
-    about_something = [attrs for attrs in asked.supports if attrs]
+    about_something = [attrs for attrs in asked.attribute_sets if attrs]
     if not about_something:
         raise WorkloadError("the workload asks for the total alone; MWEM needs queries about attributes.")
     if mwem.takes_components(domain):
@@ -70,7 +70,7 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
 def noisiest(
     mwem: "MWEM", domain: Domain, asked: workloads.Workload, *, allotment: Cost, unit: Unit
 ) -> Iterator[Gaussian | Laplace]:
-    """The total, the first histogram, and every query at a round's cost, as far as they are measured."""
+    """What the run may measure: the total, the first histogram, and every query at a round's cost."""
     rest = allotment
     if not unit.total_is_public:
         total_cost, rest = allotment.split(mwem.total_share)
@@ -82,9 +82,9 @@ def noisiest(
 
 
 def noise(mwem: "MWEM", total: float, *, allotment: Cost, unit: Unit) -> None:
-    """Refuse a budget so small that each answer would carry more noise than there are records.
+    """Refuse a budget so small that each answer's noise would exceed the number of records.
 
-    Only where n is public: under add-or-remove it is paid for before it is known, so the run goes on.
+    Only where n is public: under add-or-remove n is paid for before it is known, so the run goes on.
     """
     sigma = stddev_of(_measured(mwem), _measure_cost(mwem, allotment), unit)
     if sigma <= total:
@@ -92,11 +92,12 @@ def noise(mwem: "MWEM", total: float, *, allotment: Cost, unit: Unit) -> None:
     ratio = total / sigma
     sensible = math.floor(mwem.rounds * (ratio**2 if isinstance(allotment, Rho) else ratio))
     fewer = (
-        f"Ask for rounds={sensible} at most, or" if sensible else "One round would have too much of it too:"
+        f"Ask for rounds={sensible} at most, or" if sensible else "Even one round would have too much noise:"
     )
     raise SettingError(
-        f"rounds={mwem.rounds} leaves so little budget for each that its noise has a standard deviation "
-        f"of {sigma:.3g}, more than the {total:.3g} records. {fewer} give the release a larger epsilon."
+        f"rounds={mwem.rounds} leaves so little budget for each round that its noise has a standard "
+        f"deviation of {sigma:.3g}, more than the {total:.3g} records. {fewer} give the release a larger "
+        "epsilon."
     )
 
 
@@ -115,13 +116,13 @@ def outlook(
     """Noise and memory, from public information alone."""
     rest = allotment if unit.total_is_public else allotment.split(mwem.total_share)[1]
     sigma = stddev_of(_measured(mwem), _measure_cost(mwem, rest), unit)
-    sizes = [domain.size(attrs) for attrs in asked.supports]
-    notes = [f"Each measured number carries noise of σ ≈ {sigma:.3g}; fewer rounds carry less."]
+    sizes = [domain.size(attrs) for attrs in asked.attribute_sets]
+    notes = [f"Each measured number has noise of σ ≈ {sigma:.3g}; with fewer rounds it has less."]
     if mwem.takes_components(domain):
         limit = mwem.max_component_cells
         too_large = sum(size > limit for size in sizes)
         sizes = [size for size in sizes if size <= limit]
-        # Each round makes or changes one component, and each holds two attributes or more.
+        # Each round makes or changes one component of two attributes or more.
         most = min(mwem.rounds, len(domain))
         model_bytes = 8 * (min(domain.size(), most * limit) + sum(domain.shape))
         notes.append(f"The model is a product of components of at most {limit} cells each.")
@@ -132,7 +133,7 @@ def outlook(
     else:
         model_bytes = 8 * domain.size() * (2 if mwem.output == "average" else 1)
     if len(set(asked.weights)) > 1:
-        notes.append("MWEM measures what it answers worst; the workload's weights are not used.")
+        notes.append("MWEM measures the queries that it answers worst; the workload's weights are not used.")
     return Outlook(
         measurements=mwem.rounds + (mwem.histogram_share > 0),
         stddev=sigma,
@@ -148,5 +149,5 @@ def _measure_cost(mwem: "MWEM", rest: Cost) -> Cost:
 
 
 def _measured(mwem: "MWEM") -> Query:
-    """A query of the kind that is measured: what matters is its sensitivity."""
+    """A query with the sensitivity of those that are measured."""
     return Marginal(()) if mwem.candidates == "cuboids" else Cell((), ())

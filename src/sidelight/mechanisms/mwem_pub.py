@@ -10,11 +10,11 @@
 Liu, Vietri, Steinke, Ullman, Wu, "Private query release with public data: a case study of the
 American Community Survey" (2020), algorithm 1. ε₀ solves √(2T log 1/δ) ε₀ + T ε₀ (exp ε₀ − 1) = ε.
 
-Where we differ: the paper prints Lap(ε₀/2), a rate and without 1/n, and an exponential mechanism
-without its sensitivity; above is what it must mean (spec 9.3, M3 and M4). The paper names no output;
-we release the average (M5). Each ε₀/2 is charged to the ledger as what it is in zCDP, (ε₀/2)²/8 for
-the exponential mechanism and (ε₀/2)²/2 otherwise. Their sum always lies within ρ(ε, δ), since advanced
-composition is the looser bound, and what it leaves over stays in the ledger for another run.
+Where we differ: the paper prints Lap(ε₀/2), which is a rate and lacks 1/n, and an exponential mechanism
+without its sensitivity; the loop above has what they must be (spec 9.3, M3 and M4). The paper names no
+output; we release the average (M5). The ledger is charged the zCDP cost of each draw at ε₀/2: (ε₀/2)²/8
+for the exponential mechanism and (ε₀/2)²/2 otherwise. Their sum always lies within ρ(ε, δ), since advanced
+composition is the looser bound; the difference stays in the ledger for another run.
 """
 
 from collections.abc import Iterable
@@ -30,6 +30,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.measurement import Measurement, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.paper import Paper
 from sidelight.mechanisms.pmw_pub import (
     ONE_NUMBER,
     check_public_share,
@@ -39,7 +40,8 @@ from sidelight.mechanisms.pmw_pub import (
     support_notes,
     support_outlook,
 )
-from sidelight.models.support import Support, SupportWeights
+from sidelight.models.support import Support
+from sidelight.models.support_weights import SupportWeights
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.convert import advanced
 from sidelight.privacy.event import Gaussian, Laplace
@@ -51,31 +53,38 @@ from sidelight.select.number_error import NumberError
 
 @dataclass(frozen=True, kw_only=True)
 class MWEMPub(Mechanism):
-    """Each round: find the one number that the model answers worst, measure it, reweigh public records."""
+    """Each round: select the one number that the model answers worst, measure it, reweigh public records."""
 
     name = "mwem-pub"
     public_data = "needed"
+    papers = (
+        Paper(
+            authors=("Liu", "Vietri", "Steinke", "Ullman", "Wu"),
+            title="Private query release with public data: a case study of the American Community Survey",
+            year=2020,
+        ),
+    )
 
     rounds: int = 50
     """How many numbers to measure (T)."""
     total_share: float = 0.02
-    """Share of the budget that counts the records, where that count is not public."""
+    """Share of the budget that measures n, where n is not public."""
     selection: Literal["exponential", "permute-and-flip"] = "exponential"
-    """How a round selects, at ε₀/2."""
+    """How a round selects; it does so at ε₀/2."""
     accounting: Literal["advanced", "pure"] = "advanced"
-    """ε₀ by advanced composition as in the paper, or ε/T, which needs no δ."""
+    """ε₀ by advanced composition as in the paper; or ε/T, which needs no δ."""
     step: float = 1.0
-    """η, 1 in the paper and ½ in MWEM and PMW-Pub."""
+    """The step size η, 1 in the paper and ½ in MWEM and PMW-Pub."""
     output: Literal["average", "last"] = "average"
     """The mean of A₀ … A_{T−1}, or the last A."""
     prior: Literal["public", "uniform"] = "public"
     """Weights to start from: the public ones, or all equal ("support only")."""
     public_share: float = 1.0
-    """A random share of the public records to use."""
+    """Share of the public records to use, drawn at random."""
     seed: int = 0
-    """For the public share. No noise comes from it."""
+    """Seed for drawing the public share; no noise depends on it."""
     max_cache_mb: float = 256.0
-    """Memory for the cell numbers of public records; beyond it they are computed again each round."""
+    """Memory for the public records' cell numbers; beyond it they are computed again each round."""
 
     def __post_init__(self) -> None:
         _check.positive_integer(rounds=self.rounds)
@@ -98,7 +107,7 @@ class MWEMPub(Mechanism):
             public, total=n, share=self.public_share, seed=self.seed, domain=curator.domain
         )
         start = start.uniform if self.prior == "uniform" else start
-        fit = SupportWeights(start, workload.supports, max_cache_mb=self.max_cache_mb)
+        fit = SupportWeights(start, workload.attribute_sets, max_cache_mb=self.max_cache_mb)
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
         measurements: list[Measurement] = []
@@ -121,7 +130,7 @@ class MWEMPub(Mechanism):
             fit.start.with_weights(weights),
             tuple(measurements),
             curator.events,
-            facts={"notes": support_notes(fit.start, workload)},
+            notes=support_notes(fit.start, workload),
             public_attrs=curator.domain.attrs,
         )
 
@@ -138,7 +147,7 @@ class MWEMPub(Mechanism):
         return 8 if self.selection == "exponential" else 2
 
     def _costs(self, left: Cost) -> tuple[Cost, Cost]:
-        """What a round selects and measures with: both at the same ε₀/2."""
+        """The costs of a round's selection and of its measurement, both at the same ε₀/2."""
         each = left / self.rounds
         if isinstance(each, Epsilon):
             return each.split(Fraction(1, 2))
@@ -159,7 +168,7 @@ class MWEMPub(Mechanism):
         return numbers_noisiest(workload, cost, unit, total=total, noise="laplace")
 
     def _measure_cost(self, allotment: Cost, unit: Unit) -> Cost:
-        """What each round measures with, after the total where that is not public."""
+        """The cost of each round's measurement, after n has been paid for where it is not public."""
         rest = allotment if unit.total_is_public else allotment.split(self.total_share)[1]
         return self._costs(rest)[1]
 

@@ -12,11 +12,11 @@ Liu, Vietri, Steinke, Ullman, Wu (2021), arXiv:2102.08598, algorithm 1 and appen
 Each round costs ρ/T; with equal shares σ = √(T/ρ) and ε₁ = 2√(ρ/T).
 
 Where we differ: the exponential mechanism, the default, runs at twice the paper's ε for the same
-charge, since its range is bounded (spec 9.1, C4); permute-and-flip is charged ε²/2 and really
-permutes and flips (C3, M9). Noise belongs to the private n, whatever the public table's size (9.2,
-N7). In a replay q_i(A) is computed anew before each update, and a query selected twice keeps both
-answers (9.3, M6). Queries are counts, never divided by a private n, so add-or-remove works too: n is
-measured first (9.2, N8).
+charge, since its range is bounded (spec 9.1, C4). Permute-and-flip is charged ε²/2, and draws from its
+own law, not from the exponential mechanism's (C3, M9). The noise depends on the private n, not on the
+public table's size (9.2, N7). In a replay q_i(A) is computed anew before each update, and a query selected
+twice keeps both answers (9.3, M6). Queries are counts, never divided by a private n, so add-or-remove
+works too: n is measured first (9.2, N8).
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,9 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
 from sidelight.measurement import Measurement, NoiseKind, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.models.support import Asked, Support, SupportWeights, missing_values
+from sidelight.mechanisms.paper import Paper
+from sidelight.models.support import Support, missing_values
+from sidelight.models.support_weights import Asked, SupportWeights
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
@@ -44,37 +46,46 @@ from sidelight.select.number_error import NumberError
 
 @dataclass(frozen=True, kw_only=True)
 class PMWPub(Mechanism):
-    """Each round: find the one number that the model answers worst, measure it, reweigh public records."""
+    """Each round: select the one number that the model answers worst, measure it, reweigh public records."""
 
     name = "pmw-pub"
     public_data = "needed"
+    papers = (
+        Paper(
+            authors=("Liu", "Vietri", "Steinke", "Ullman", "Wu"),
+            title="Leveraging public data for practical private query release",
+            year=2021,
+            venue="ICML",
+            arxiv="2102.08598",
+        ),
+    )
 
     rounds: int = 100
     """How many numbers to measure (T)."""
     total_share: float = 0.02
-    """Share of the budget that counts the records, where that count is not public."""
+    """Share of the budget that measures n, where n is not public."""
     select_share: float = 0.5
-    """Share of each round that selects; the rest of the round measures."""
+    """Share of each round that selects; the rest measures."""
     selection: Literal["exponential", "permute-and-flip"] = "exponential"
     """How a round selects; at equal cost the exponential mechanism runs at twice the ε."""
     step: float = 0.5
-    """η, the ½ of exp(q(x)(a − q(A)) / 2n)."""
+    """The step size η, the ½ of exp(q(x)(a − q(A)) / 2n)."""
     replay: bool = True
-    """Whether past measurements that are still half as wrong as the newest are applied again."""
+    """Whether past measurements are applied again if their error is at least half the newest one's."""
     output: Literal["average", "last"] = "average"
-    """The mean of A₀ … A_{T−1}, which the analysis is about; or the last A."""
+    """The mean of A₀ … A_{T−1}, which the paper's theorem is about; or the last A."""
     prior: Literal["public", "uniform"] = "public"
     """Weights to start from: the public ones, or all equal ("support only")."""
     support: Literal["public", "random"] = "public"
-    """The records to weigh: the public ones, or random ones (an ablation, which fails as it should)."""
+    """The records that get weights: the public ones; or random ones, an ablation, which fails as expected."""
     support_records: int = 10_000
-    """How many, where they are random."""
+    """Number of records of a random support."""
     public_share: float = 1.0
-    """A random share of the public records to use."""
+    """Share of the public records to use, drawn at random."""
     seed: int = 0
-    """For the order of a replay, a random support and a public share. No noise comes from it."""
+    """Seed for the order of a replay, a random support and the public share; no noise depends on it."""
     max_cache_mb: float = 256.0
-    """Memory for the cell numbers of public records; beyond it they are computed again each round."""
+    """Memory for the public records' cell numbers; beyond it they are computed again each round."""
 
     def __post_init__(self) -> None:
         _check.positive_integer(rounds=self.rounds, support_records=self.support_records)
@@ -93,7 +104,7 @@ class PMWPub(Mechanism):
         select_cost, measure_cost = (curator.remaining / self.rounds).split(self.select_share)
 
         fit = SupportWeights(
-            self._start(curator.domain, public, n), workload.supports, max_cache_mb=self.max_cache_mb
+            self._start(curator.domain, public, n), workload.attribute_sets, max_cache_mb=self.max_cache_mb
         )
         candidates = by_attributes(workload)
         played = np.zeros_like(fit.weights)
@@ -111,7 +122,7 @@ class PMWPub(Mechanism):
             measurements.append(curator.measure(asked.query, measure_cost).against(fit))
             noisy = float(np.clip(measurements[-1].answer[0], asked.low * n, asked.high * n))
             known.append((asked, noisy))
-            # ESTIMATE: reweigh, for this number and for those that it put wrong.
+            # ESTIMATE: reweigh, for this number and for those that are still far off.
             for past, answer in self._to_apply(fit, known, order):
                 fit.update(past, self.step * (answer - fit.answer(past)) / n)
             fit.settle()
@@ -121,7 +132,7 @@ class PMWPub(Mechanism):
             fit.start.with_weights(weights),
             tuple(measurements),
             curator.events,
-            facts={"notes": support_notes(fit.start, workload)},
+            notes=support_notes(fit.start, workload),
             public_attrs=curator.domain.attrs,
         )
 
@@ -160,13 +171,13 @@ class PMWPub(Mechanism):
         return support_outlook(self.rounds, cost, unit, domain, workload, self.max_cache_mb)
 
     def _measure_cost(self, allotment: Cost, unit: Unit) -> Cost:
-        """What each round measures with, after the total where that is not public."""
+        """The cost of each round's measurement, after n has been paid for where it is not public."""
         rest = allotment if unit.total_is_public else allotment.split(self.total_share)[1]
         return (rest / self.rounds).split(self.select_share)[1]
 
 
 ONE_NUMBER = Cell((), ())
-"""Any cell of any marginal, for its sensitivity."""
+"""A cell of a marginal, for its sensitivity, which is the same for all cells."""
 
 
 def numbers_noisiest(
@@ -188,10 +199,10 @@ def check_public_share(public_share: float) -> None:
 
 
 def check_rounds(rounds: int, n: float, stddev: float) -> None:
-    """Refuse rounds whose noise exceeds all there is to measure, and say how many rounds make sense."""
+    """Refuse rounds whose noise exceeds the number of records, and say how many rounds make sense."""
     if stddev <= max(n, 1.0):
         return
-    # σ grows like √T for Gaussian noise and like T for Laplace noise; √T names the larger number.
+    # σ grows like √T for Gaussian noise and like T for Laplace noise; √T gives the larger number of rounds.
     sensible = int(rounds * (n / 4 / stddev) ** 2)
     advice = (
         f"use at most {sensible} rounds"
@@ -199,8 +210,8 @@ def check_rounds(rounds: int, n: float, stddev: float) -> None:
         else "no number of rounds makes sense here: raise epsilon"
     )
     raise SettingError(
-        f"rounds = {rounds} leaves so little budget for each that its noise (σ = {stddev:.3g}) exceeds the "
-        f"number of records; {advice}. Nothing was charged."
+        f"rounds = {rounds} leaves so little budget for each round that its noise (σ = {stddev:.3g}) exceeds "
+        f"the number of records; {advice}. Nothing was charged."
     )
 
 
@@ -215,17 +226,17 @@ def require_public_records(public: Table | None, domain: Domain) -> None:
     if public.records == 0:
         raise DataError("the public table holds no records, so its support is empty. Give another one.")
     if domain.impossible:
-        Support.of_table(public, total=1.0, domain=domain)  # refuses one of impossible records alone
+        Support.of_table(public, total=1.0, domain=domain)  # refuses a table of impossible records alone
 
 
-def support_notes(support: Support, workload: Workload) -> list[str]:
-    """What the support can never say about the workload's attributes, in words."""
+def support_notes(support: Support, workload: Workload) -> tuple[str, ...]:
+    """Remarks on values of the workload's attributes that no public record has."""
     attrs = tuple(dict.fromkeys(attr for query in workload for attr in query.attrs))
-    return [
+    return tuple(
         f"{attr}: {missing} of {support.domain.sizes[attr]} values occur in no public record; "
         "the release counts 0 there, whatever the private table holds"
         for attr, missing in missing_values(support, attrs).items()
-    ]
+    )
 
 
 def support_outlook(
@@ -238,15 +249,16 @@ def support_outlook(
     *,
     noise: NoiseKind | None = None,
 ) -> Outlook:
-    """What mechanisms on the public support need and blur."""
-    answers = 8 * sum(domain.size(attrs) for attrs in workload.supports)
+    """The outlook of mechanisms on the public support: noise and memory."""
+    answers = 8 * sum(domain.size(attrs) for attrs in workload.attribute_sets)
     return Outlook(
         measurements=rounds,
         stddev=stddev_of(ONE_NUMBER, measure_cost, unit, noise=noise),
         model_bytes=int(max_cache_mb * 2**20) + answers,
         counting_bytes=answers,
         notes=(
-            f"the model holds {8 * (len(domain) + 4)} bytes a distinct public record, and at most "
-            f"max_cache_mb = {max_cache_mb:g} MB of cell numbers; where those do not fit, rounds take longer",
+            f"the model takes {8 * (len(domain) + 4)} bytes for each distinct public record, and at most "
+            f"max_cache_mb = {max_cache_mb:g} MB for their cell numbers; where that is too little, rounds "
+            "take longer",
         ),
     )

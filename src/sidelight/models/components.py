@@ -27,7 +27,7 @@ from sidelight.models.rounding import round_to
 
 
 class _Component(Fold):
-    """The distribution of one component; its marginals are kept, since they outlive many rounds."""
+    """The distribution of one component; its marginals are kept, since they serve many rounds."""
 
     def __init__(self, attrs: Attrs, weights: Array) -> None:
         super().__init__(attrs, weights)
@@ -58,7 +58,7 @@ class Components:
 
     @classmethod
     def uniform(cls, domain: Domain, *, total: float) -> "Components":
-        """The start, n · uniform: every attribute a component of its own, but for impossible combinations."""
+        """n · uniform, the start: each attribute is a component, joined only by impossible combinations."""
         parts = []
         for attrs in joined_by_impossible(domain):
             inside = tuple(c for c in domain.impossible if set(c.attrs) <= set(attrs))
@@ -81,7 +81,7 @@ class Components:
             raise
 
     def cells_if_joined(self, attrs: Attrs) -> int:
-        """How many cells the component would have that a query on these attributes makes."""
+        """Cells of the component that a query on these attributes would merge."""
         touched = self._touched(attrs)
         return touched[0].size if len(touched) == 1 else math.prod(component.size for component in touched)
 
@@ -98,9 +98,9 @@ class Components:
         return np.ascontiguousarray(joint.transpose([together.index(attr) for attr in attrs]))
 
     def refitted(self, attrs: Attrs, refit: Callable[[Fold], None]) -> "Components":
-        """The same model with another marginal on these attributes, whose components become one.
+        """The model after ``refit`` has changed the joint distribution of these attributes.
 
-        ``refit`` gets the merged component, scaled to the total, and changes it in place.
+        Their components are merged into one; ``refit`` changes it in place, scaled to the total.
         """
         touched = self._touched(attrs)
         together: Attrs = sum((component.attrs for component in touched), ())
@@ -150,7 +150,7 @@ class Components:
 
 
 def joined_by_impossible(domain: Domain) -> list[Attrs]:
-    """The attributes in groups: those that impossible combinations join, directly or through others.
+    """Groups of attributes that impossible combinations join, directly or through others.
 
     >>> from sidelight.data.domain import Combination
     >>> domain = Domain(("a", "b", "c"), (2, 2, 2), (Combination(("c", "a"), ((0,), (1,))),))

@@ -1,21 +1,21 @@
 """Whole counts for weighted records whose marginals stay close to those of the weights.
 
-    c ← systematic rounding of the shares s = n · weight / Σ weight       each count ⌊s⌋ or ⌈s⌉
+    c ← systematic rounding of what is expected, s = n · weight / Σ weight   each count ⌊s⌋ or ⌈s⌉
     many times:
         draw some records rounded up, and some rounded down
         a ← the one of the former that is best given back, Σ_t |r_t − 1| − |r_t| least
         b ← the one of the latter that is best taken,      Σ_t |r_t + 1| − |r_t| least
         exchange them if both sums together are below 0
 
-r_t is by how much the counts exceed the shares in the cell of marginal t that the record lies in, for
+r_t is by how much the counts exceed what is expected in the cell of marginal t that the record lies in, for
 all three-way marginals t, and for single attributes, which count a few times. Where a and b share a cell it
 does not change, and both sums count it with at least 0 (|r| is convex): every exchange lowers
-Σ_t ‖counts − shares‖₁ by at least what is predicted. The sums of a batch of records are one look-up; only a
+Σ_t ‖counts − expected‖₁ by at least what is predicted. The sums of a batch of records are one look-up; only a
 short list of the best is summed again after each exchange.
 
-What holds: counts sum to n, each is its share rounded down or up, a record without weight is never
+What holds: counts sum to n, each is what is expected, rounded down or up, a record without weight is never
 taken, and the same generator gives the same counts. What does not: the mean over seeds is no longer
-the share. Records of values of which one or two are expected in n come less often than their shares say,
+what is expected. Records of values of which one or two are expected in n come less often than that,
 since for most of their cells no record is the nearest whole count. Fewer than 100 records are rounded
 systematically.
 
@@ -43,32 +43,35 @@ Places = NDArray[np.int64]
 
 _DEGREE = 3
 _SINGLES = 1 / 8
-"""How much all single attributes together count beside those: without, rare values come too seldom."""
+"""Weight of all single attributes together, relative to all three-way marginals. Without it, rare values
+are drawn too seldom."""
 _FEWEST = 100
-"""Fewer records cannot be near to any marginal, and would all be typical ones: they keep to their shares."""
+"""Fewer records cannot be near to any marginal, and would all be typical ones."""
 _MOST_MARGINALS = 1200
 _MOST_CELLS = 4_000_000
-"""Of all marginals together: 16 MB of differences, which are looked up at random."""
+"""Most cells of all marginals together: 16 MB of differences, read at random."""
 _MOST_CELLS_EACH = 2**18
 _COUNTING_WORK = 250_000_000
-"""Records × marginals that are counted at the start: about a second."""
+"""Most records × marginals that are counted at the start: about a second."""
 _SCORING_WORK = 200_000_000
-"""Records × marginals that are looked up for exchanges: one to two seconds."""
+"""Most records × marginals that are looked up for exchanges: one to two seconds."""
 _PASSES = 8
-"""How often a record is looked at, on average, where the work above allows it."""
+"""How often a record is looked at on average, within ``_SCORING_WORK``."""
 _BATCH = (256, 512)
 """Records rounded up, and down, that are drawn at a time."""
 _SHORT_LIST = 16
 _IDLE_BATCHES = 40
-"""Without an exchange in so many batches there is little left to gain."""
+"""The search ends after this many batches without an exchange."""
 _WHOLE = 1e-9
-"""A share this near to a whole number is one, and needs no rounding."""
+"""An expected count this close to a whole number counts as whole."""
 
 
 def closest_counts(
     domain: Domain, records: NDArray[Any], weights: NDArray[Any], total: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Whole counts that sum to ``total``, each within 1 of its share, with marginals near the weights'.
+    """Whole counts that sum to ``total``, with marginals close to those of the weights.
+
+    Each count is within 1 of what is expected of its weight.
 
     >>> domain = Domain.of({"a": 2, "b": 2})
     >>> records = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
@@ -91,7 +94,7 @@ def closest_counts(
 
 @dataclass(frozen=True, eq=False)
 class _Differences:
-    """Counts − shares in all cells of some marginals, one marginal after the other."""
+    """Counts less what is expected, in all cells of some marginals, one marginal after the other."""
 
     strides: NDArray[np.float64]
     """Attributes × marginals: a record's cells are ``record @ strides + starts``, exact below 2⁵³."""
@@ -144,7 +147,7 @@ class _Differences:
 def _exchange(
     differences: _Differences, records: NDArray[Any], up: Places, down: Places, rng: np.random.Generator
 ) -> None:
-    """Exchange entries of ``up`` against entries of ``down``, in place, as long as that pays."""
+    """Exchange entries of ``up`` for entries of ``down``, in place, as long as the error falls."""
     marginals = differences.starts.size
     left = min(_PASSES * (up.size + down.size), _SCORING_WORK // max(1, marginals))
     idle = 0

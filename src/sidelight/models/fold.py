@@ -1,4 +1,4 @@
-"""Weights over a few attributes, summed and multiplied quickly.
+"""A dense table of weights over a few attributes, summed and multiplied quickly.
 
 A table over many small attributes is slow to sum: along an axis of two values NumPy's inner
 loop has two steps. So the attributes are folded into rows (the first ones) and columns (the
@@ -62,7 +62,7 @@ class Fold:
         return summed if way.is_in_order else np.ascontiguousarray(summed.transpose(way.order))
 
     def _over_rows(self, way: "_Way") -> Array:
-        """Σ over the rows' attributes that are not kept; the columns stay whole."""
+        """The sum over those attributes of the rows that are not kept."""
         known = self._partial.get(way.rows_gone)
         if known is not None:
             return known
@@ -81,12 +81,12 @@ class Fold:
         way = self._way(attrs)
         aligned = factor if way.is_in_order else factor.transpose(way.sorting)
         # Along the columns the factor is written out, so that the product runs over whole rows.
-        spread = np.empty(way.spread)
-        spread[...] = aligned.reshape(way.aligned)
-        self._rows *= spread.reshape(*way.spread[: self._split], -1)
+        written_out = np.empty(way.written_out)
+        written_out[...] = aligned.reshape(way.aligned)
+        self._rows *= written_out.reshape(*way.written_out[: self._split], -1)
 
     def _way(self, attrs: Attrs) -> "_Way":
-        """How to sum to these attributes, and to multiply by a factor of them; worked out once."""
+        """How to sum onto these attributes and to multiply by a factor on them; worked out once."""
         known = self._ways.get(attrs)
         if known is None:
             axes = [self._axis[attr] for attr in attrs]
@@ -113,7 +113,7 @@ class _Way:
     is_in_order: bool
     aligned: tuple[int, ...]
     """The marginal's shape with an axis of 1 for everything summed away."""
-    spread: tuple[int, ...]
+    written_out: tuple[int, ...]
     """The same with the columns written out."""
 
     @classmethod
@@ -129,5 +129,5 @@ class _Way:
             sorting=tuple(axes.index(axis) for axis in kept),
             is_in_order=axes == kept,
             aligned=aligned,
-            spread=aligned[:split] + shape[split:],
+            written_out=aligned[:split] + shape[split:],
         )

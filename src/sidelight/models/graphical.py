@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight._foreign import check_size
+from sidelight.data.count_source import count_many
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import Mask, masks
 from sidelight.data.table import Table
@@ -33,14 +34,14 @@ Impossible = Mask
 """Attributes, and true at each combination of their values that cannot be."""
 
 _BYTES_PER_CELL = 16
-"""What summing a tree takes, at the least."""
+"""Least memory for summing a tree, for each cell."""
 _NOTHING = 1e-100
-"""A share below this counts as 0."""
+"""A probability below this counts as 0."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How a model came about."""
+    """How the fit of a model went."""
 
     objective: float
     """How far the model is from the measurements, in units of their noise."""
@@ -63,7 +64,7 @@ class GraphicalModel:
     total: float
     potentials: Potentials = field(repr=False)
     impossible: tuple[Impossible, ...] = field(default=(), repr=False)
-    """What gets no mass beside what the domain declares impossible."""
+    """Combinations without mass, besides those that the domain declares impossible."""
     fit: Fit | None = None
     arrays: str = "numpy"
     """The array library that sums the tree; see ``sidelight.trees.arrays``."""
@@ -81,12 +82,12 @@ class GraphicalModel:
 
     @classmethod
     def uniform(cls, domain: Domain, *, total: float) -> "GraphicalModel":
-        """Every cell alike: the model before anything was measured."""
+        """The uniform model, before anything was measured."""
         return cls(domain, total, {})
 
     @cached_property
     def forbidden(self) -> tuple[Impossible, ...]:
-        """All that gets no mass: what the domain declares, and what was given."""
+        """All combinations without mass: the domain's and the model's own."""
         return (*masks(self.domain), *self.impossible)
 
     @cached_property
@@ -105,11 +106,10 @@ class GraphicalModel:
 
     def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
         """Many marginals at once; work that they have in common is done once."""
-        found = dict(self.count_each(wanted))
-        return [found[place] for place in range(len(found))]
+        return count_many(self, wanted)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """The same, one at a time in the order of least work, each with its place among those asked for."""
+        """The same one at a time, in the order of least work, each with its index in ``wanted``."""
         asked = [tuple(attrs) for attrs in wanted]
         for attrs in asked:
             self.domain.require(attrs)
@@ -168,7 +168,7 @@ def _fit(meta: Mapping[str, Any]) -> Fit:
 
 
 class Calibrated(NamedTuple):
-    """The distribution p on each clique of a model's tree, and ln Z."""
+    """p on each clique of a model's tree, and ln Z."""
 
     cliques: tuple[Array, ...]
     log_partition: float
@@ -176,15 +176,15 @@ class Calibrated(NamedTuple):
 
 @lru_cache(maxsize=1)
 def calibrated(model: GraphicalModel) -> Calibrated:
-    """The tables of whole cliques. They are kept for the model that was asked last, and for no other.
+    """The model's clique marginals. Only those of the model used last are kept.
 
-    A run has half a dozen models, each as large as its limit allows, and asks one of them at a time.
+    A run has half a dozen models, each as large as its limit allows, and uses one of them at a time.
     """
     library = arrays(model.arrays)
     fixed = [*model.potentials.items(), *forbidding(model.forbidden)]
     calibrator = Calibrator(model.tree, (), library=library, fixed=fixed)
     log_partition = calibrator.run(())
-    cliques = [library.numpy(table) for table in calibrator.beliefs()]
+    cliques = [library.numpy(table) for table in calibrator.clique_marginals()]
     for table in cliques:
         # Products of such numbers leave the normal range, where processors are many times slower.
         table[table < _NOTHING] = 0.0
@@ -192,7 +192,7 @@ def calibrated(model: GraphicalModel) -> Calibrated:
 
 
 def forbidding(impossible: Iterable[Impossible]) -> list[tuple[Attrs, Array]]:
-    """Constraints as potentials: −∞ at what cannot be, and 0 elsewhere."""
+    """Constraints as potentials: −∞ at impossible combinations, and 0 elsewhere."""
     return [(attrs, np.where(mask, -np.inf, 0.0)) for attrs, mask in impossible]
 
 

@@ -17,7 +17,7 @@ from sidelight.models.model import Array, ModelState
 from sidelight.models.rounding import round_to
 
 MAX_CELLS = 2**27
-"""One gibibyte of weights; above it a histogram is refused and other models named."""
+"""Most cells of a histogram: one gibibyte of weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Histogram:
 
     @classmethod
     def uniform(cls, domain: Domain, *, total: float) -> "Histogram":
-        """The start, n · uniform on all that is possible: the maximum-entropy start."""
+        """n · uniform over all possible cells: the maximum-entropy start."""
         check_fits(domain)
         if domain.impossible:
             return cls.of_counts(domain, np.ones(domain.shape), total=total)
@@ -65,9 +65,10 @@ class Histogram:
         return self._kept[attrs]
 
     def refitted(self, attrs: Attrs, refit: Callable[[Fold], None]) -> "Histogram":
-        """The same model with another marginal on these attributes, all else given them as before.
+        """The model after ``refit`` has changed its marginal on these attributes.
 
-        ``refit`` gets that marginal and changes it in place; only then are all cells touched, once.
+        ``refit`` changes the marginal in place; then all cells are rescaled to it once. The distribution of
+        the other attributes, given these, stays as it was.
         """
         before = self.count(attrs)
         marginal = Fold(attrs, before.copy())

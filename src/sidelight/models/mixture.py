@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sidelight.data.count_source import count_many
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError
@@ -46,11 +47,10 @@ class Blend:
 
     def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
         """Many marginals at once; work that they have in common is done once."""
-        found = dict(self.count_each(wanted))
-        return [found[place] for place in range(len(found))]
+        return count_many(self, wanted)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """The same, one at a time in the order of least work, each with its place among those asked for."""
+        """The same one at a time, in the order of least work, each with its index in ``wanted``."""
         for place, counts in self.model.count_each(wanted):
             ((_, other),) = self.records.count_each([tuple(wanted[place])])
             yield place, (1 - self.share) * counts + self.share * other

@@ -1,4 +1,4 @@
-"""What was fitted: anything that can be counted and sampled like a table."""
+"""What is fitted: a model can be counted and sampled like a table."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -6,22 +6,21 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.count_source import CountSource
+from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError
 
 Array = NDArray[np.float64]
 
 _MOST_RECORDS = 2**53
-"""Beyond which a 64-bit float no longer counts one by one."""
+"""Above this a 64-bit float cannot hold every whole number."""
 
 
 @runtime_checkable
-class Model(Protocol):
-    """A distribution over the domain, scaled to a total."""
+class Model(CountSource, Protocol):
+    """A distribution over the domain, scaled to a total: it can be counted, sampled and saved."""
 
-    @property
-    def domain(self) -> Domain: ...
     @property
     def total(self) -> float: ...
     def count(self, attrs: Attrs) -> Array: ...
@@ -41,7 +40,7 @@ class ModelState:
 
     @property
     def total(self) -> float:
-        """The number of records that the model is scaled to, checked: a saved model may be a stranger's."""
+        """The number of records that the model is scaled to; checked, since the file may be a stranger's."""
         total = self.meta["total"]
         if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total <= _MOST_RECORDS:
             raise ReleaseError("a saved model's total must be a number of records; it was edited.")

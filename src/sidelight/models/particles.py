@@ -1,11 +1,11 @@
-"""Particles: weighted records in place of a model, to follow answers that its tree has no room for.
+"""Particles: weighted records that stand in for a model, and can follow answers its tree has no room for.
 
     x = (1 − λ) p + λ r   →   records drawn from p, each worth (1 − λ)/N;   records of r, worth λ w
 
-A domain with no more cells than there is room for is taken whole, and nothing is drawn. Elsewhere distinct
-records count once, with the weight of all their copies. Where few are distinct more are drawn: what counts is
-how many different things the particles can say. Drawing follows the tree with little more than rounding error
-(models/sampling.py) on what its cliques hold; on other marginals the draws are then raked to it.
+Where the whole domain has room, every cell is a particle, and nothing is drawn. Elsewhere copies of a record
+are merged into one particle with their summed weight, and if few are distinct, more are drawn. On marginals
+within a clique, draws differ from the tree by little more than rounding (models/sampling.py); on the
+marginals ``like``, they are raked to it.
 
 PRIVACY: a function of a released model; post-processing.
 """
@@ -24,21 +24,21 @@ from sidelight.models.rounding import round_to
 from sidelight.models.support import Support, compact, tally, tilt
 
 _MOST = 250_000
-"""Time: half a second for all three-way marginals of 15 attributes."""
+"""Most particles. Counting 455 three-way marginals of this many takes half a second."""
 _DRAWS = 4
-"""How often at most as many are drawn."""
+"""Most rounds of drawing."""
 _SWEEPS, _MOST_RATIO = 2, 3.0
-"""Of raking, and what a weight moves by at most in one step: a cell may have a single particle."""
+"""Sweeps of raking, and the largest factor on a weight in one step: a cell may hold a single particle."""
 
 
 def room_for(domain: Domain, limit_mb: float) -> int:
-    """How many particles of a domain have room, with a weight each."""
+    """How many particles, each with its weight, fit into this much memory."""
     each = len(domain) * np.min_scalar_type(max(domain.shape, default=1) - 1).itemsize + 8
     return max(1, min(_MOST, int(limit_mb * 2**20 / each)))
 
 
 def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
-    """Particles of a model, with its total; on the marginals ``like`` they are brought close to it.
+    """Particles of a model, with its total; raked to it on the marginals ``like``.
 
     >>> model = GraphicalModel.uniform(Domain.of({"a": 2, "b": 2}), total=8.0)
     >>> particles(model, room=4, seed=0).weights
@@ -78,9 +78,9 @@ def _draws(tree: GraphicalModel, number: int, *, seed: int) -> Support:
 
 
 def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> GraphicalModel | Blend:
-    """The same with no more records than their share of the room: what hardly counts has none.
+    """The model with no more records than fit into their share of the room.
 
-    Each is kept as often as its weight says. A domain that has room as a whole is left as it is.
+    Records are sampled in proportion to their weights. Where the whole domain has room, nothing changes.
     """
     if not isinstance(model, Blend) or model.domain.size(model.domain.attrs) <= room:
         return model
@@ -96,7 +96,7 @@ def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> Graphical
 
 
 def _raked(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> Support:
-    """The draws with weights that bring one marginal after another to what a model says of it."""
+    """The draws, reweighted so that one marginal after another agrees with the model."""
     weights = drawn.weights.copy()
     for _ in range(_SWEEPS):
         for place, wanted in model.count_each(like):

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int32]
 
 _NODE_STEPS = 8000
-"""What one more node costs, in steps of counting: a dozen calls of about a microsecond each."""
+"""Cost of one more node, in steps of counting: a dozen calls of about a microsecond each."""
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class _Node:
     patterns: int
     marginals: tuple[Attrs, ...] = ()
     place: slice = field(default_factory=lambda: slice(0, 0))
-    """Where the answers of these marginals stand, one after the other."""
+    """The slice of the answers that belongs to these marginals."""
     cells: Index | None = None
     """Patterns × marginals: each pattern's cell within ``place``; None where it is not kept."""
     codes: dict[str, Index] = field(default_factory=dict)
@@ -66,11 +66,11 @@ class Projections:
     ) -> None:
         self.domain = domain
         self.size = 0
-        """How many answers there are."""
+        """Number of answers."""
         self.places: dict[Attrs, slice] = {}
-        """Where each marginal's answers stand."""
+        """The slice of the answers that belongs to each marginal."""
         self.cache_bytes = 0
-        """Memory of the kept cell numbers."""
+        """Memory of the kept cell indices."""
         self._cache_limit = int(max_cache_mb * 2**20)
         wanted = list(dict.fromkeys(marginals))
         codes = {
@@ -88,18 +88,18 @@ class Projections:
         return answers
 
     def add(self, answers: Array, touched: NDArray[np.integer], change: Array) -> None:
-        """Bring ``answers`` up to date after the weights of these records changed by so much."""
+        """Update ``answers`` in place after the weights of the records ``touched`` changed by ``change``."""
         self._push(self._root, answers, touched, change)
 
     def _push(self, node: _Node, answers: Array, touched: NDArray[np.integer] | None, change: Array) -> None:
         if node.marginals:
             cells = self._cells(node, touched).reshape(-1)
-            spread = np.repeat(change, len(node.marginals)) if len(node.marginals) > 1 else change
+            repeated = np.repeat(change, len(node.marginals)) if len(node.marginals) > 1 else change
             width = node.place.stop - node.place.start
             if 4 * cells.size < width:
-                np.add.at(answers[node.place], cells, spread)
+                np.add.at(answers[node.place], cells, repeated)
             else:
-                answers[node.place] += np.bincount(cells, weights=spread, minlength=width)
+                answers[node.place] += np.bincount(cells, weights=repeated, minlength=width)
         for into, child in node.children:
             falls = into if touched is None else into.take(touched)
             dense: Array = np.asarray(
@@ -112,7 +112,7 @@ class Projections:
                 self._push(child, answers, some, dense.take(some))
 
     def _cells(self, node: _Node, touched: NDArray[np.integer] | None = None) -> Index:
-        """Which cell each pattern falls into, for each marginal of a node."""
+        """The cell of each pattern, for each marginal of a node."""
         if node.cells is not None:
             return node.cells if touched is None else node.cells.take(touched, axis=0)
         some = {attr: code if touched is None else code.take(touched) for attr, code in node.codes.items()}
@@ -169,16 +169,16 @@ class Projections:
 
 
 def _group(codes: dict[str, Index], domain: Domain, patterns: int) -> tuple[Index, NDArray[np.int64]]:
-    """The distinct patterns over some attributes: where each falls, and one example of each."""
+    """The distinct patterns over some attributes: each record's pattern, and an example of each."""
     flat = np.zeros(patterns, dtype=np.int64)
-    reach = 1
+    numbers = 1
     for attr, code in codes.items():
         size = domain.sizes[attr]
-        if reach * size >= 2**62:
+        if numbers * size >= 2**62:
             # Numbered anew by the patterns that there are, the product fits again.
             _, flat = np.unique(flat, return_inverse=True)
-            reach = patterns + 1
+            numbers = patterns + 1
         flat = flat * size + code
-        reach *= size
+        numbers *= size
     _, first, into = np.unique(flat, return_index=True, return_inverse=True)
     return into.astype(np.int32), first

@@ -1,7 +1,7 @@
 """Synthetic records from a junction tree, clique by clique, with systematic rounding.
 
 The root clique is rounded to whole records first. Every further clique then adds its new
-attributes: records that agree on the separator form a group, and a group of g records is spread
+attributes: records that agree on the separator form a group, and a group of g records is distributed
 over the new cells with expected counts e = g · P(new | separator). Cut points u, u + 1, u + 2, …
 along the cumulated e give each cell ⌊e⌋ or ⌈e⌉ records, with mean e; the records of a group
 take the cells in random order.
@@ -24,7 +24,7 @@ from sidelight.trees.junction_tree import JunctionTree
 Codes = NDArray[Any]
 
 _CELLS_AT_ONCE = 2**15
-"""Of a clique's table: what is computed beside it stays small."""
+"""Cells of a clique's table that are worked on at a time."""
 
 
 def codes_along_tree(
@@ -44,7 +44,7 @@ def codes_along_tree(
     for clique in tree.order:
         given = tree.separators[clique]
         new = tuple(attr for attr in tree.cliques[clique] if attr not in given)
-        cells = _spread_groups(
+        cells = _distribute(
             marginal((*given, *new)).reshape(domain.size(given), domain.size(new)),
             _group_of(codes, domain.index(given), domain.project(given).shape),
             rng,
@@ -65,7 +65,7 @@ def _group_of(codes: Codes, columns: tuple[int, ...], shape: tuple[int, ...]) ->
     return group
 
 
-def _spread_groups(table: NDArray[np.floating], group: Codes, rng: np.random.Generator) -> NDArray[np.int32]:
+def _distribute(table: NDArray[np.floating], group: Codes, rng: np.random.Generator) -> NDArray[np.int32]:
     """A cell for each record: systematic within its group, in random order."""
     groups, width = table.shape
     sizes = np.bincount(group, minlength=groups)
@@ -97,7 +97,7 @@ def _spread(
     last: NDArray[Any] = np.zeros((len(table), 1))
     for block in blocks:
         last = _ends(last, table[:, block])[:, -1:]
-    # A group drawn although its own mass rounds to 0 is spread evenly: it cannot be told better.
+    # A group that was drawn although its mass rounds to 0 is distributed evenly.
     is_void = ~(last > 0)
     last = np.where(is_void, table.shape[1], last)
     end, cut = np.zeros((len(table), 1)), np.zeros((len(table), 1), dtype=np.int64)
@@ -105,7 +105,7 @@ def _spread(
     for block in blocks:
         ends = _ends(end, np.where(is_void, 1.0, table[:, block]))
         end = ends[:, -1:]
-        # The last end is the group's size itself, so that all are spread; and no cell of mass 0 gets any.
+        # The last end is the group's size itself: every record gets a cell, and no cell of mass 0 any.
         cuts = np.where(ends == last, sizes, np.ceil(ends * (sizes / last) - offsets))
         cuts = np.minimum(cuts.astype(np.int64), sizes)
         counts = np.diff(cuts, axis=1, prepend=cut)

@@ -3,13 +3,11 @@
     X̂ = distinct public records        A(x) = weight of x, Σ A = n        q(A) = Σ_x φ(x) A(x)
 
 Memory grows with the records and not with the domain. What the public table never shows, the
-model cannot say: no budget mends a bad support (spec 9.3, M16). ``SupportWeights`` changes the
-weights and keeps a workload's answers up to date while it does.
+model cannot represent: no budget mends a bad support (spec 9.3, M16).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import exp
 from typing import Any
 
 import numpy as np
@@ -23,21 +21,15 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, ReleaseError
 from sidelight.models.exchange import closest_counts
 from sidelight.models.model import Array, ModelState
-from sidelight.models.projections import Projections
 from sidelight.queries.covers import covers
-from sidelight.queries.query import Cell, Query
 
 Cells = NDArray[np.unsignedinteger]
-"""Numbers of cells, in as few bits as they need."""
+"""Indices of cells, in as few bits as they need."""
 
-_ROUNDS_BETWEEN_RECOUNTS = 100
-"""Each round adds at most a few 1e-16 of the total to an answer's error: a recount keeps it below 1e-12."""
-_MOST_STEP, _MOST_COMMON, _MOST_MASS = 30.0, 300.0, 2.0**300
-"""Of an update, of the exponent that most records share, and of the weights against their total."""
 _AT_ONCE = 1 << 15
-"""Records that are looked at together."""
+"""Records that are worked on at a time."""
 _CELLS_TOGETHER = 1 << 14
-"""Of a table that several marginals are summed from: more cells take longer than counting again."""
+"""Most cells of a table from which several marginals are summed; above it, counting again is faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +55,7 @@ class Support:
     ) -> "Support":
         """The empirical distribution of a public table, or of a random share of its records.
 
-        Records that ``domain`` (the table's own unless said) declares impossible are left out.
+        Records that ``domain`` (by default the table's own) declares impossible are left out.
         """
         declared = public.domain if domain is None else domain
         records, counts = public.distinct()
@@ -120,7 +112,7 @@ class Support:
 
     @property
     def distinct(self) -> "Support":
-        """The same with each record once, in the order of their codes, where several were put together."""
+        """The same with each distinct record once, sorted by code."""
         columns = [self.records[:, k] for k in range(len(self.domain))]
         records, weights = distinct_weights(self.domain.shape, columns, self.weights)
         return Support(self.domain, records, weights, self.total)
@@ -131,7 +123,7 @@ class Support:
         return self.with_weights(np.ones(len(self.records)))
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """Many marginals, in the order of least work, each with its place among those asked for."""
+        """Many marginals, in the order of least work, each with its index in ``wanted``."""
         most_cells = min(_CELLS_TOGETHER, len(self.records) // 4)
         for table, places in covers(self.domain, wanted, most_cells=most_cells):
             counts = self.count(table)
@@ -143,7 +135,7 @@ class Support:
 
     def count(self, attrs: Attrs) -> Array:
         size = self.domain.size(attrs)
-        # Block by block: what is computed for each record stays in the processor's cache.
+        # In blocks, so that temporary arrays stay in the processor's cache.
         parts = (
             np.bincount(self.cells(attrs, some), self.weights[some], size)
             for some in blocks(len(self.records), max(_AT_ONCE, size))
@@ -152,7 +144,7 @@ class Support:
         return counts.reshape(self.domain.project(attrs).shape)
 
     def cells(self, attrs: Attrs, some: slice = slice(None)) -> Cells:
-        """In which cell of a marginal each record is, or each of some records."""
+        """The cell of a marginal that each record is in, or each record of a slice."""
         cells: Cells = np.zeros(len(self.weights[some]), dtype=np.min_scalar_type(self.domain.size(attrs)))
         for position in self.domain.index(attrs):
             cells *= cells.dtype.type(self.domain.shape[position])
@@ -182,7 +174,7 @@ class Support:
 
 
 def compact(codes: NDArray[np.integer], domain: Domain) -> NDArray[np.integer]:
-    """The codes in as few bytes as the domain needs, a column after another: counted fastest so."""
+    """The codes in as few bytes as the domain needs, stored by column, which is counted fastest."""
     return np.asfortranarray(codes, dtype=_code_type(domain))
 
 
@@ -191,170 +183,27 @@ def _code_type(domain: Domain) -> np.dtype[Any]:
 
 
 def tally(cells: Cells, weights: Array, size: int) -> Array:
-    """The weight in each of so many cells."""
+    """The total weight in each of ``size`` cells."""
     every = blocks(len(cells), max(_AT_ONCE, size))
     return _added(np.bincount(cells[some], weights[some], size) for some in every)
 
 
 def tilt(weights: Array, cells: Cells, ratio: Array) -> None:
-    """Multiply the weight of each record, in its place, by the ratio of the cell that it is in."""
+    """Multiply each record's weight, in place, by the ratio of its cell."""
     for some in blocks(len(cells), _AT_ONCE):
         weights[some] *= ratio[cells[some]]
 
 
 def _added(parts: Iterator[NDArray[Any]]) -> Array:
-    """The sum of all, in the place of the first."""
+    """The sum of all parts, accumulated in the first."""
     total = next(parts)
     for part in parts:
         total += part
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """A query as the support sees it: φ(x) ≠ 0 for the records ``where``, and 0 for all others."""
-
-    query: Query
-    where: NDArray[np.int64]
-    values: Array | None
-    """φ on those records; None where it is 1 throughout."""
-    position: int | None
-    """Where its answer stands among the workload's, if it is a cell of one of its marginals."""
-    low: float
-    high: float
-    """The least and the greatest φ over all cells: an answer lies in n·[low, high]."""
-
-
-class SupportWeights:
-    """Weights on a support under multiplicative updates, with a workload's answers kept up to date.
-
-    ``update`` multiplies A(x) by exp(φ(x)·step) and rescales. Only records with φ(x) ≠ 0 change, or,
-    where those are most of the records, only the others: the rest is a rescaling, which is kept as
-    one number. ``settle`` then recounts the changed records alone (see ``projections``).
-    """
-
-    def __init__(self, start: Support, marginals: Sequence[Attrs], *, max_cache_mb: float = 256.0) -> None:
-        self.start = start
-        self.domain = start.domain
-        self.total = start.total
-        self._projections = Projections(start.domain, start.records, marginals, max_cache_mb=max_cache_mb)
-        self._settled = start.weights.copy()
-        self._weights = start.weights.copy()
-        self._exponents = np.zeros(len(start.records))
-        self._answers = self._projections.count(self._settled)
-        self._mass = self._settled_mass = float(self._settled.sum())
-        self._shapes = {attrs: start.domain.project(attrs).shape for attrs in self._projections.places}
-        self._scaled: Array | None = None
-        self._rounds = 0
-        self._is_settled = True
-
-    @property
-    def weights(self) -> Array:
-        """A(x) for each record of the support, summing to the total."""
-        return self._weights * (self.total / self._mass)
-
-    @property
-    def cache_bytes(self) -> int:
-        """Memory of the kept cell numbers."""
-        return self._projections.cache_bytes
-
-    @property
-    def answers(self) -> Array:
-        """All of the workload's answers as of the last ``settle``; ``places`` says where each stands."""
-        if self._scaled is None:
-            self._scaled = self._answers * (self.total / self._settled_mass)
-        return self._scaled
-
-    @property
-    def places(self) -> dict[Attrs, slice]:
-        """Where each marginal's answers stand among ``answers``."""
-        return self._projections.places
-
-    def recount(self, weights: Array) -> Array:
-        """All of the workload's answers under other weights."""
-        return self._projections.count(weights)
-
-    def model(self) -> Support:
-        """The model as it stands."""
-        return self.start.with_weights(self._weights)
-
-    def count(self, attrs: Attrs) -> Array:
-        """The workload's answers as of the last ``settle``; other marginals are counted."""
-        place = self._projections.places.get(attrs)
-        return (
-            self.model().count(attrs) if place is None else self.answers[place].reshape(self._shapes[attrs])
-        )
-
-    def asked(self, query: Query) -> Asked:
-        """Find the records that a query is about."""
-        records, shape = self.start.records, self.domain.project(query.attrs).shape
-        positions = self.domain.index(query.attrs)
-        if isinstance(query, Cell):
-            is_in = np.ones(len(records), dtype=bool)
-            for column, value in zip(positions, query.values, strict=True):
-                is_in &= records[:, column] == value
-            place = self._projections.places.get(query.attrs)
-            cell = int(np.ravel_multi_index(query.values, shape)) if shape else 0
-            position = None if place is None else place.start + cell
-            return Asked(query, np.flatnonzero(is_in), None, position, 0.0, 1.0)
-        phi = query.transpose(np.ones(1), shape)
-        values = np.broadcast_to(phi[tuple(records[:, column] for column in positions)], len(records))
-        where = np.flatnonzero(values)
-        return Asked(query, where, values[where], None, float(phi.min()), float(phi.max()))
-
-    def answer(self, asked: Asked) -> float:
-        """q(A), from the weights as they stand, updates of this round included."""
-        if self._is_settled and asked.position is not None:
-            return float(self._answers[asked.position]) * (self.total / self._mass)
-        weights = self._weights[asked.where]
-        found = float(weights.sum() if asked.values is None else weights @ asked.values)
-        return found * (self.total / self._mass)
-
-    def update(self, asked: Asked, step: float) -> None:
-        """A(x) ∝ A(x)·exp(φ(x)·step), with a step of at most 30 either way."""
-        # Where noise is far above n a step would leave the doubles; e³⁰ already forgets what was before.
-        step = max(-_MOST_STEP, min(step, _MOST_STEP))
-        exponents: float | Array = step if asked.values is None else step * asked.values
-        before = self._weights[asked.where]
-        after = before * (exp(step) if asked.values is None else np.exp(exponents))
-        self._exponents[asked.where] += exponents
-        self._weights[asked.where] = after
-        # After a long step, what the difference rounds off may be more than all that is left.
-        self._mass = float(self._weights.sum() if abs(step) > 1 else self._mass + (after - before).sum())
-        self._is_settled = False
-        if not self.total / _MOST_MASS < self._mass < self.total * _MOST_MASS:
-            self.settle()
-
-    def settle(self) -> None:
-        """Bring the workload's answers up to date with the updates since the last time."""
-        changed = self._exponents != 0
-        if 2 * np.count_nonzero(changed) > changed.size:
-            # Most records changed: the exponent that most of them share becomes the rescaling.
-            middle = changed.size // 2
-            common = float(np.partition(self._exponents, middle)[middle])
-            if abs(common) < _MOST_COMMON:
-                changed = self._exponents != common
-                self._weights *= exp(-common)
-                # The others are what they were, to the last bit, so that no rounding adds up.
-                self._weights[~changed] = self._settled[~changed]
-        where = np.flatnonzero(changed)
-        self._rounds += 1
-        mass = float(self._weights.sum())
-        is_far = not self.total / _MOST_MASS < mass < self.total * _MOST_MASS
-        if is_far or self._rounds % _ROUNDS_BETWEEN_RECOUNTS == 0 or 4 * where.size > 3 * changed.size:
-            self._weights *= self.total / mass
-            self._answers = self._projections.count(self._weights)
-        elif where.size:
-            self._projections.add(self._answers, where, self._weights[where] - self._settled[where])
-        self._settled[:] = self._weights
-        self._mass = self._settled_mass = float(self._weights.sum())
-        self._exponents[:] = 0.0
-        self._scaled = None
-        self._is_settled = True
-
-
 def missing_values(support: Support, attrs: Sequence[str]) -> dict[str, int]:
-    """How many values of each attribute no record of the support has, where there are any.
+    """For each attribute with values that no record of the support has: how many they are.
 
     >>> domain = Domain.of({"a": 3})
     >>> missing_values(Support(domain, np.array([[0], [2]]), np.ones(2), 2.0), ["a"])

@@ -1,4 +1,4 @@
-"""The sum in memory: an exact, fully adaptive filter for one run."""
+"""Adds up what one run spends, exactly; costs may be chosen adaptively (a privacy filter)."""
 
 from sidelight.errors import BudgetExhausted, SettingError
 from sidelight.privacy.budget import Cost, Rho
@@ -48,7 +48,7 @@ class Accountant:
 
 
 def check_fits(event: Event, remaining: Cost, *, of: Cost) -> None:
-    """Refuse an event that a run's allotment cannot pay."""
+    """Refuse an event that the rest of an allotment cannot pay for."""
     if type(event.cost) is not type(of):
         message = (
             f"this run is accounted in {_letter(of)}, but '{event.what}' is charged in "

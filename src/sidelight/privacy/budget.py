@@ -1,8 +1,8 @@
-"""What is promised (Budget) and what is spent (Rho, Epsilon): exact numbers.
+"""Promises (Budget) and spendings (Rho, Epsilon), as exact numbers.
 
 Two currencies. ``Rho`` is zCDP, and pays for Gaussian noise; ``Epsilon`` is pure DP, and
-pays for Laplace noise. A run is accounted in one of them; a ledger can price both
-(``Budget.price``), so that all that ever happened to a table adds up to one promise.
+pays for Laplace noise. A run is accounted in one of them; a ledger prices both
+(``Budget.price``), so that all spendings on a table add up against one promise.
 """
 
 import math
@@ -255,7 +255,7 @@ class Budget:
         return min(apart, convert.epsilon_at(self.order, _float_up(spent.priced), self.delta))
 
     def largest(self, kind: type[Cost], spent: Tally) -> float:
-        """The largest ε that may still be asked for in this currency, rounded down to two digits; or 0."""
+        """The largest ε that can still be paid for in this currency, rounded down to two digits; or 0."""
         left = max(Fraction(0), self.capacity - spent.priced)
         if self.is_pure:
             most = float(left)

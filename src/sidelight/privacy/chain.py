@@ -3,22 +3,22 @@
     promise   the first line: ε, δ, unit and name
     table     marks of the table that all of this is about, before its first spending or when it changed
     begin     a run sets its whole allotment aside
-    event     a run pays for one event, at one place on its path, out of its allotment
+    event     a run pays for one of its answers, out of its allotment
     draw      a payment is taken up, once, just before its noise is drawn
     close     a run gives the rest of its allotment back
 
-Places count 0, 1, 2, … along a mechanism's path. A run that pays for a place again has lost what it
-drew there. It makes that payment *apart*, out of the promise itself: its allotment is for the path.
+The answers of a run are numbered 0, 1, 2, … in the order in which its mechanism asks for them. A run that
+pays for an answer again has lost the one that it drew. It makes that payment *apart*, out of the promise
+itself: its allotment pays for each answer once.
 
 A line's text is canonical JSON; its hash is SHA-256 of that text, which holds the previous
-line's hash. ``Replay`` reads a whole chain and refuses the first line that does not follow.
+line's hash. ``replay.py`` reads a whole chain and refuses the first line that does not follow.
 
 What a chain of hashes cannot show: that lines are missing at its end, or that someone wrote
 all of it anew. Both are seen by whoever knows a later hash, so a release keeps its ledger's.
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -26,9 +26,8 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from sidelight._foreign import ForeignError, parse_json
-from sidelight.errors import LedgerError, SidelightError
-from sidelight.privacy.accountant import check_fits
-from sidelight.privacy.budget import Budget, Cost, Rho, Tally, cost_from_json
+from sidelight.errors import LedgerError
+from sidelight.privacy.budget import Cost, Rho, Tally, cost_from_json
 from sidelight.privacy.event import Event
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.rational import parse_fraction
@@ -36,19 +35,16 @@ from sidelight.privacy.rational import parse_fraction
 FORMAT = 2
 """The version of these lines; a reader refuses what is newer.
 
-Ledgers of format 1 are read, and go on with today's lines. Their own events name no place and have no
-draw lines: places are counted, and every such event is taken to be drawn.
+Ledgers of format 1 are read, and go on with today's lines. Their own events do not say
+which answer they paid for, and have no draw lines: answers are counted, and every one is taken to be drawn.
 """
-
-_UNREADABLE = (SidelightError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading a line raises whose text was made by something else."""
 
 Kind = Literal["promise", "table", "begin", "event", "draw", "close"]
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What counts after a line: in the whole ledger, or in one run."""
+    """The sums after a line, of the whole ledger or of one run."""
 
     tally: Tally = field(default_factory=Tally)
     """In the ledger, an open run counts with its whole allotment, a closed one with its events; in a run,
@@ -56,7 +52,7 @@ class Sums:
     events: int = 0
     open_runs: int = 0
     repeats: int = 0
-    """Of a run: how many of its events paid for a place that was paid for before."""
+    """Of a run: how many of its events paid for an answer that was paid for before."""
     apart: Fraction = Fraction(0)
     """Of a run: what it paid out of the promise itself, in its own currency."""
 
@@ -79,8 +75,8 @@ class Sums:
         return Sums(tally, plain["events"], plain["open"], repeats, apart)
 
     @property
-    def places(self) -> int:
-        """How many places a run has paid for."""
+    def paid_for(self) -> int:
+        """How many answers a run has paid for, each counted once."""
         return self.events - self.repeats
 
     def begun(self, allotment: Tally) -> "Sums":
@@ -127,7 +123,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Line:
-    """One line: its text, and what the text says."""
+    """One line: its text, its hash, and the text as values."""
 
     number: int
     run: str
@@ -172,7 +168,7 @@ class Line:
 
     @property
     def kind(self) -> str:
-        """promise, begin, event, draw or close."""
+        """promise, table, begin, event, draw or close."""
         return str(self.body.get("kind"))
 
     @property
@@ -191,12 +187,12 @@ class Line:
         return Event.from_json(self.body["event"])
 
     @property
-    def place(self) -> int | None:
-        """For which place an event line paid, or a draw line draws; None before lines told it."""
-        place = self.body.get("place")
-        if place is not None and (type(place) is not int or place < 0):
-            raise LedgerError(f"no run has a place {place!r}.")
-        return place
+    def nth(self) -> int | None:
+        """For which answer of its run an event line pays or a draw line draws; None in lines of format 1."""
+        nth = self.body.get("place")
+        if nth is not None and (type(nth) is not int or nth < 0):
+            raise LedgerError(f"no run has an answer with the number {nth!r}.")
+        return nth
 
     @property
     def is_apart(self) -> bool:
@@ -234,154 +230,15 @@ def promise_line(promise: Promise) -> Line:
     return Line.after(None, "promise", facts, total=Sums(), of_run=Sums())
 
 
-@dataclass
-class _Run:
-    allotment: Cost
-    aside: Tally
-    sums: Sums = field(default_factory=lambda: Sums(open_runs=1))
-    not_taken_up: dict[int, int] = field(default_factory=dict)
-    """The place of each payment that no draw has taken up, by the number of its line."""
-    tickets: set[str] = field(default_factory=set)
+def is_apart(nth: int, cost: Cost, run: Sums, allotment: Cost) -> bool:
+    """Whether a run pays for its nth answer out of the promise itself.
 
-
-def is_apart(place: int, cost: Cost, run: Sums, allotment: Cost) -> bool:
-    """Whether a run pays for this place out of the promise itself.
-
-    It does for a place that it paid for before. Once there was such a place, it also does for an event that
-    its allotment no longer holds: costs may depend on what was drawn, so a path that was drawn again may need
-    more than the path that the allotment paid for.
+    It does for an answer that it paid for before. Once there was such an answer, it also does for an event
+    that its allotment no longer holds: costs may depend on what was drawn, so answers that are drawn again
+    may cost more than those that the allotment paid for.
     """
-    if place > run.places:
-        raise LedgerError(f"place {place} cannot be paid for before place {run.places}.")
+    if nth > run.paid_for:
+        raise LedgerError(f"answer {nth} cannot be paid for before answer {run.paid_for}.")
     if type(cost) is not type(allotment):
         return False  # which is refused in words of its own
-    return place < run.places or (run.repeats > 0 and cost.value > run.rest(allotment).value)
-
-
-class Replay:
-    """Reads lines in order, does every sum again, and refuses the first line that does not follow."""
-
-    def __init__(self) -> None:
-        self.promise: Promise | None = None
-        self.last: Line | None = None
-        self._total = Sums()
-        self._told_of: Tally | None = None
-        self._total_told: dict[str, Any] = {}
-        self._runs: dict[str, _Run] = {}
-        self._costs: dict[str, tuple[Cost, Tally]] = {}
-
-    def read(self, line: Line) -> None:
-        """Check the next line; LedgerError says which one is wrong, and how."""
-        number = self.last.number + 1 if self.last else 1
-        if line.number != number:
-            raise LedgerError(f"line {number} is missing.")
-        if line.body.get("previous") != (self.last.hash if self.last else ""):
-            raise LedgerError(f"line {number} does not follow line {number - 1}: the chain is broken.")
-        if self.promise is None:
-            self.promise = line.promise
-            of_run = Sums()
-        else:
-            try:
-                of_run = self._follow(line, self.promise.budget)
-            except _UNREADABLE as error:
-                raise LedgerError(f"line {number} cannot be: {error}") from error
-        if line.body.get("of_run") != of_run.as_json() or line.body.get("total") != self._told():
-            raise LedgerError(f"line {number} adds up wrongly.")
-        self.last = line
-
-    def _follow(self, line: Line, budget: Budget) -> Sums:
-        """Apply one line to the sums; gives those of its run."""
-        if line.kind == "table":
-            if line.run or not line.marks:
-                raise LedgerError("it marks no table.")
-            return Sums()
-        if line.kind == "begin":
-            if line.run in self._runs or not line.run:
-                raise LedgerError(f"run {line.run!r} begins twice.")
-            run = self._runs[line.run] = _Run(line.allotment, budget.tally(line.allotment))
-            self._total = self._total.begun(run.aside)
-            if not budget.admits(self._total.tally):
-                raise LedgerError("more is set aside than was promised.")
-            return run.sums
-        run = self._runs[line.run]
-        if not run.sums.open_runs:
-            raise LedgerError(f"run {line.run!r} is closed.")
-        if line.kind == "event":
-            self._pay(line, run, budget)
-        elif line.kind == "draw":
-            self._draw(line, run)
-        elif line.kind == "close":
-            self._total = self._total.closed(run.aside, run.sums)
-            run.sums = run.sums.ended()
-            run.not_taken_up.clear()  # nobody draws for a closed run
-            run.tickets.clear()
-        else:
-            raise LedgerError(f"unknown kind {line.kind!r}.")
-        return run.sums
-
-    def _pay(self, line: Line, run: _Run, budget: Budget) -> None:
-        cost, tally = self._cost(line, budget)
-        place = run.sums.places if line.place is None else line.place
-        if is_apart(place, cost, run.sums, run.allotment) != line.is_apart:
-            raise LedgerError("it is paid out of the wrong purse.")
-        if line.is_apart:
-            self._total = self._total.counted_apart(tally)
-            if not budget.admits(self._total.tally):
-                raise LedgerError("more is paid again than was promised.")
-            run.sums = run.sums.charged_apart(cost, repeats=place < run.sums.places)
-        else:
-            rest = run.sums.rest(run.allotment)
-            if type(cost) is not type(run.allotment) or cost.value > rest.value:
-                check_fits(line.event, rest, of=run.allotment)  # which says why
-            run.sums = run.sums.charged(tally)
-            self._total = self._total.counted()
-        if line.place is not None:
-            run.not_taken_up[line.number] = place
-
-    def _draw(self, line: Line, run: _Run) -> None:
-        # PRIVACY: one payment, one draw. This is what a copied or cut journal cannot get around.
-        place = run.not_taken_up.pop(line.body["payment"], None)
-        if place is None or place != line.place:
-            raise LedgerError("it draws for what was not paid for, or was drawn already.")
-        ticket = line.body["ticket"]
-        if not isinstance(ticket, str) or not ticket or ticket in run.tickets:
-            raise LedgerError("its ticket was given out before, or is none.")
-        run.tickets.add(ticket)
-
-    def _cost(self, line: Line, budget: Budget) -> tuple[Cost, Tally]:
-        """What an event cost, once its noise was checked.
-
-        Noise and cost of a run's events are mostly the same, whatever they are spent on; what is equal to
-        the letter is checked once, which halves the time that a long ledger takes to open.
-        """
-        plain = line.body["event"]
-        same = repr([item for item in plain.items() if item[0] != "what"])
-        # An event is told by more than its noise: one that is spent on no words is still refused.
-        if same not in self._costs or not isinstance(plain.get("what"), str):
-            cost = line.event.cost
-            self._costs[same] = cost, budget.tally(cost)
-        return self._costs[same]
-
-    def _told(self) -> dict[str, Any]:
-        """The ledger's sums in their plain form; its fractions are told anew only where they changed."""
-        if self._told_of is not self._total.tally:
-            self._total_told = self._total.as_json()
-            self._told_of = self._total.tally
-        self._total_told |= {"events": self._total.events, "open": self._total.open_runs}
-        return self._total_told
-
-
-def replayed(lines: Iterable[Line], *, where: str, head: str | None = None) -> tuple[Promise, Line]:
-    """Check all lines, and that one of them is ``head``; gives the promise and the last line."""
-    replay, holds_head = Replay(), head is None
-    try:
-        for line in lines:
-            replay.read(line)
-            holds_head = holds_head or line.hash == head
-    except LedgerError as error:
-        raise LedgerError(f"{where} is refused: {error}") from error
-    if replay.promise is None or replay.last is None:
-        raise LedgerError(f"{where} holds no lines: its creation was interrupted, or it was emptied.")
-    if not holds_head:
-        raise LedgerError(f"{where} is refused: it lacks the line with hash {head}, which it once held.")
-    return replay.promise, replay.last
+    return nth < run.paid_for or (run.repeats > 0 and cost.value > run.rest(allotment).value)

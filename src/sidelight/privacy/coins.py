@@ -42,7 +42,7 @@ DOUBT_BITS = 36
 """A double is trusted with a probability to within 2⁻³⁶."""
 
 _HUGE = 2.0**900
-"""Where a rate is cut off in double arithmetic, so that 0 · rate stays 0 and a product stays finite."""
+"""The largest rate in double arithmetic, so that 0 · rate is 0 and products are finite."""
 
 
 def nearest(value: Fraction) -> float:

@@ -1,4 +1,4 @@
-"""ρ ↔ (ε, δ), once, and always rounded to the private side.
+"""Conversion between ρ and (ε, δ), always rounded to the private side.
 
 A ρ-zCDP mechanism is (ε, δ)-DP for every order α > 1 with
 
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from sidelight.errors import SettingError
 
 _ROUNDING = 2.0**-48
-"""Relative to the largest term: sixteen times what six float operations can lose."""
+"""Slack relative to the largest term: sixteen times the rounding of six float operations."""
 _LEAST, _MOST = -30.0, 300.0
 """log(α−1): below −30 floats cannot hold α − 1, above 300 they could not hold (α−1)²ρ."""
 
@@ -104,18 +104,6 @@ def order_of(rho: float, epsilon: float) -> float:
     """
     _require(rho=rho, epsilon=epsilon)
     return 1 + math.exp(_root(lambda t: (1 + 2 * t) * rho - epsilon - math.log1p(1 / t)))
-
-
-def loose_epsilon_of(rho: float, delta: float) -> float:
-    """ε = ρ + 2√(ρ log 1/δ), never below ``epsilon_of`` (Bun and Steinke 2016, proposition 1.3).
-
-    >>> round(loose_epsilon_of(0.01, 1e-5), 6)
-    0.688614
-    """
-    _require(rho=rho, delta=delta)
-    if rho == 0:
-        return 0.0
-    return math.inf if delta == 0 else rho + 2 * math.sqrt(rho * max(0.0, -math.log(delta)))
 
 
 def advanced(epsilon: float, delta: float, rounds: int) -> float:

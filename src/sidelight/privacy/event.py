@@ -1,4 +1,4 @@
-"""One spending, as a frozen value. The meaning of an event never changes once published.
+"""One spending, as a frozen value. What an event means never changes once it is published.
 
 An event carries the noise it was drawn with and the cost it was charged, and refuses to
 exist if the noise is less than the cost pays for. The curator draws from the event that it
@@ -18,18 +18,18 @@ from sidelight.privacy.noise import LARGEST_SCALE, LARGEST_VARIANCE
 from sidelight.privacy.rational import parse_fraction, round_down, round_up, sqrt_down
 
 _LEAST_SENSITIVITY = Fraction(1, 2**900)
-"""Of a score: what the grid of a selection can divide by (select/grid.py)."""
+"""The least sensitivity of a score that a selection's grid can divide by (select/grid.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event(ABC):
-    """One spending: on what, and how much."""
+    """One spending: what it paid for, and how much it cost."""
 
     name: ClassVar[str]
     currencies: ClassVar[tuple[type[Cost], ...]]
-    """What this kind of noise can be paid in."""
+    """The currencies that can pay for this kind of noise."""
     what: str
-    """Which query or how many candidates, in words; public."""
+    """The query or the number of candidates, in words; public."""
     cost: Cost
     """What was charged."""
 
@@ -48,13 +48,13 @@ class Event(ABC):
     @property
     @abstractmethod
     def owed(self) -> Fraction:
-        """The loss of the noise as drawn, in the currency of ``cost``; never above it."""
+        """The privacy loss of the noise as drawn, in the currency of ``cost``; at most ``cost``."""
 
     @abstractmethod
     def require_drawable(self) -> None:
-        """Refuse noise that the exact samplers cannot draw; public, so it is asked before anything is paid.
+        """Refuse noise that the exact samplers cannot draw. It depends on public values: asked before paying.
 
-        An event that was written once is read whatever it holds, so this is no part of its making.
+        Not checked when an event is made, since every event in an old ledger must be readable.
         """
 
     def as_json(self) -> dict[str, Any]:
@@ -107,13 +107,13 @@ def _too_noisy(event: "Gaussian | Laplace") -> SettingError:
 
 
 def _short(event: "Gaussian | Laplace") -> str:
-    """σ in the steps that the noise is drawn in; a double need not hold it."""
+    """σ in steps of the noise, as text: it may be too large for a double."""
     squared = event.variance if isinstance(event, Gaussian) else 2 * event.scale**2
     return f"{math.sqrt(squared):.3g}" if squared < Fraction(10) ** 300 else "10¹⁵⁰ and more"
 
 
 def _paid(cost: Cost) -> Fraction:
-    """What a cost holds; nothing cannot pay for noise."""
+    """The value of a cost, which must be above 0."""
     if not cost:
         raise SettingError("an event must cost more than 0; no finite noise is free.")
     return cost.value
@@ -236,7 +236,7 @@ class PermuteAndFlip(Selection):
 
 @dataclass(frozen=True, kw_only=True)
 class Parallel(Event):
-    """Several events on disjoint groups of people: each person pays for one of them, so the dearest counts.
+    """Several events on disjoint groups of people: one person is in one of them, so the dearest counts.
 
     Which group a person belongs to is public and fixed. Then neighbours differ within one group,
     and only that group's event tells them apart (McSherry 2009, theorem 4; the same holds of zCDP).
@@ -256,7 +256,7 @@ class Parallel(Event):
 
     @classmethod
     def of(cls, parts: Iterable[Event], *, what: str) -> Self:
-        """These events side by side, at the price of the dearest."""
+        """These events in parallel, at the cost of the dearest."""
         listed = tuple(parts)
         return cls(
             what=what, cost=max((part.cost for part in listed), key=lambda cost: cost.value), parts=listed

@@ -7,32 +7,20 @@ of its own: whoever comes later, with an older or a copied journal, must pay aga
 promise has left. ``MemoryLedger`` is here; ``sql_ledger.SqlLedger`` keeps lines on disk.
 """
 
-import secrets
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Protocol
 
-from sidelight.errors import LedgerError, SettingError
-from sidelight.privacy.accountant import check_fits
-from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, cost_to_json
-from sidelight.privacy.chain import Line, Sums, is_apart, promise_line, replayed
+from sidelight.privacy.budget import Cost, Tally
+from sidelight.privacy.chain import promise_line
+from sidelight.privacy.chained_ledger import ChainedLedger
 from sidelight.privacy.event import Event
-from sidelight.privacy.marks import Marks, same_table
+from sidelight.privacy.marks import Marks
 from sidelight.privacy.pages import MemoryPages, Pages
 from sidelight.privacy.promise import Promise as Promise
-from sidelight.privacy.promise import cannot_draw_again, exhausted
-from sidelight.privacy.runs import Payment, RunSummary, payments_of, summary_of
-
-_CURRENCY: dict[type[Cost], str] = {Rho: "ρ", Epsilon: "ε"}
-
-
-def new_run() -> str:
-    """An id that no other run has."""
-    return secrets.token_hex(8)
+from sidelight.privacy.runs import Payment, RunSummary
 
 
 class Ledger(Protocol):
@@ -45,7 +33,7 @@ class Ledger(Protocol):
 
     @property
     def tally(self) -> Tally:
-        """What counts against the promise; ``Budget.epsilon_of`` tells it in ε.
+        """What counts against the promise; ``Budget.epsilon_of`` converts it to ε.
 
         An open run counts with its whole allotment, a closed one with what its events cost.
         """
@@ -72,11 +60,11 @@ class Ledger(Protocol):
         ...
 
     def for_table(self, marks: Marks) -> None:
-        """Which table the next runs of this object are about: ``begin`` keeps its marks, or refuses it."""
+        """Name the table of the next runs by its marks: ``begin`` records them, or refuses another table."""
         ...
 
     def rebind(self, marks: Marks) -> None:
-        """Take a table with these marks for the ledger's own from now on."""
+        """From now on, recognise the ledger's table by these marks."""
         ...
 
     def require(self, allotment: Cost) -> None:
@@ -90,23 +78,23 @@ class Ledger(Protocol):
     def begin(self, allotment: Cost, *, label: str, run: str | None = None) -> str:
         """Set an allotment aside, all of it or BudgetExhausted and none of it; gives the run's id.
 
-        Whoever must find a run again after a crash writes an id down first (``new_run``), and begins with it.
+        To find the run again after a crash, write down an id (``new_run``) first, and pass it as ``run``.
         """
         ...
 
-    def append(self, event: Event, *, run: str, place: int | None = None) -> int:
-        """Pay for an event at a place on the run's path, the next one unless said; gives the payment's line.
+    def append(self, event: Event, *, run: str, nth: int | None = None) -> int:
+        """Pay for the run's nth answer, the next one unless said; gives the number of the payment's line.
 
-        It comes out of the run's allotment; for a place that was paid for before, out of the promise itself.
-        All of it, or BudgetExhausted and nothing. Returns once it is on disk.
+        It comes out of the run's allotment; for an answer that was paid for before, out of the promise
+        itself. All of it, or BudgetExhausted and nothing. Returns once it is on disk.
         """
         ...
 
     def draw(self, payment: int, *, run: str, ticket: str | None = None) -> str | None:
-        """Take a payment up, which can be done once; gives a ticket, or None where somebody else has it.
+        """Mark a payment as drawn for, once; gives a ticket, or None if it was marked before.
 
-        To be called just before noise is drawn, and returns once it is on disk. ``ticket`` is for an output
-        that was drawn before, under a ledger that has been replaced by an older copy of itself.
+        Called just before noise is drawn; returns once it is on disk. ``ticket`` is given for an output that
+        was drawn earlier, if an older copy has replaced the ledger since.
         """
         ...
 
@@ -115,7 +103,7 @@ class Ledger(Protocol):
         ...
 
     def require_again(self, costs: Iterable[Cost], *, run: str) -> None:
-        """BudgetExhausted if the promise cannot pay for all of these beside what is set aside."""
+        """BudgetExhausted if the promise cannot pay for all of these in addition to what is set aside."""
         ...
 
     def close(self, run: str) -> None:
@@ -153,279 +141,6 @@ class Ledger(Protocol):
         without it, lines missing at the end cannot be seen.
         """
         ...
-
-
-class ChainedLedger(ABC):
-    """A Ledger, whatever keeps its lines. Each change reads a handful of lines and adds one."""
-
-    promise: Promise
-    where: str
-    """Where it is kept, for messages."""
-    _known: Line
-    """A line that this process knows to be on disk."""
-    _marks: Marks = MappingProxyType({})
-    """Of the table that runs are about, where somebody said."""
-
-    @abstractmethod
-    def _transaction(self, *, to_write: bool) -> AbstractContextManager[Pages]:
-        """Pages that nobody else changes meanwhile; what was added is on disk on leaving."""
-
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[Pages, Line]]:
-        """Pages to add to, and the last line."""
-        with self._transaction(to_write=True) as pages:
-            known, last = pages.at(self._known.number), pages.last()
-            # PRIVACY: an older copy put in the file's place would forget what was spent.
-            if last is None or known is None or known.hash != self._known.hash:
-                raise LedgerError(f"{self.where} lost lines that were there before; nothing was charged.")
-            yield pages, last
-
-    @property
-    def key(self) -> str:
-        with self._writing() as (pages, _):
-            return pages.key()
-
-    def for_table(self, marks: Marks) -> None:
-        self._marks = dict(marks)
-
-    def rebind(self, marks: Marks) -> None:
-        with self._writing() as (pages, last):
-            line = Line.after(last, "table", {"marks": dict(marks)}, total=last.total, of_run=Sums())
-            pages.add(line)
-        self._known = line
-
-    def _bound(self, pages: Pages, last: Line) -> Line:
-        """The last line once the ledger knows its table; another table is refused."""
-        about = pages.last("")
-        known = {} if about is None else about.marks
-        if same_table(self._marks, known) is False:
-            raise LedgerError(
-                f"{self.where} keeps the spending of another table, or this one has changed since. The "
-                "budget of one table must not pay for another: open a ledger for this one. If it is the same "
-                "table, corrected or continued, say so: `sidelight ledger rebind LEDGER TABLE --schema "
-                "SCHEMA`, which gives no budget back. Nothing was charged."
-            )
-        told = known | dict(self._marks)
-        if told == known:
-            return last
-        line = Line.after(last, "table", {"marks": told}, total=last.total, of_run=Sums())
-        pages.add(line)
-        return line
-
-    def require(self, allotment: Cost) -> None:
-        self._with_aside(self._last().total, allotment)
-
-    def can_pay(self, allotment: Cost) -> bool:
-        budget = self.promise.budget
-        return budget.admits(self._last().total.begun(budget.tally(allotment)).tally)
-
-    def _with_aside(self, before: Sums, allotment: Cost) -> Sums:
-        """The sums with this allotment set aside, or BudgetExhausted."""
-        if not allotment:
-            raise SettingError("an allotment must be above 0; got 0.")
-        budget = self.promise.budget
-        total = before.begun(budget.tally(allotment))
-        if not budget.admits(total.tally):
-            raise exhausted(
-                self.promise,
-                before.tally,
-                allotment,
-                events=before.events,
-                open_runs=before.open_runs,
-                where=self.where,
-            )
-        return total
-
-    def begin(self, allotment: Cost, *, label: str, run: str | None = None) -> str:
-        run = new_run() if run is None else run
-        with self._writing() as (pages, last):
-            # PRIVACY: two runs of one name would be counted as one.
-            if not run or pages.first(run) is not None:
-                raise LedgerError(f"run {run!r} of {self.where} has begun already; nothing was set aside.")
-            total = self._with_aside(last.total, allotment)
-            last = self._bound(pages, last)
-            facts = {"label": label, "allotment": cost_to_json(allotment)}
-            line = Line.after(last, "begin", facts, total=total, run=run, of_run=Sums(open_runs=1))
-            pages.add(line)
-        self._known = line
-        return run
-
-    def append(self, event: Event, *, run: str, place: int | None = None) -> int:
-        budget = self.promise.budget
-        with self._writing() as (pages, last):
-            allotment, of_run = self._open(pages, run, "nothing was charged")
-            place = of_run.places if place is None else place
-            facts = {"event": event.as_json(), "place": place}
-            if is_apart(place, event.cost, of_run, allotment):
-                total = last.total.counted_apart(budget.tally(event.cost))
-                if not budget.admits(total.tally):
-                    raise cannot_draw_again(self.promise, last.total.tally, [event.cost], run=run)
-                of_run = of_run.charged_apart(event.cost, repeats=place < of_run.places)
-                facts["apart"] = True
-            else:
-                check_fits(event, of_run.rest(allotment), of=allotment)
-                total, of_run = last.total.counted(), of_run.charged(budget.tally(event.cost))
-            line = Line.after(last, "event", facts, total=total, run=run, of_run=of_run)
-            pages.add(line)
-        self._known = line
-        return line.number
-
-    def draw(self, payment: int, *, run: str, ticket: str | None = None) -> str | None:
-        with self._writing() as (pages, last):
-            _, of_run = self._open(pages, run, "nothing was drawn")
-            paid = pages.at(payment)
-            if paid is None or paid.run != run or paid.kind != "event":
-                raise LedgerError(f"run {run!r} of {self.where} made no payment in line {payment}.")
-            if ticket is not None and any(draw["ticket"] == ticket for draw in _draws(pages, run, after=0)):
-                return ticket  # another copy of the journal has brought it here
-            # PRIVACY: whoever finds the payment taken up must pay for a draw of their own.
-            draws = _draws(pages, run, after=payment)
-            if paid.place is None or any(draw["payment"] == payment for draw in draws):
-                return None
-            ticket = secrets.token_hex(16) if ticket is None else ticket
-            facts = {"place": paid.place, "payment": payment, "ticket": ticket}
-            line = Line.after(last, "draw", facts, total=last.total, run=run, of_run=of_run)
-            pages.add(line)
-        self._known = line
-        return ticket
-
-    def payments(self, run: str) -> tuple[Payment, ...]:
-        with self._transaction(to_write=False) as pages:
-            self._state(pages, run)
-            lines = list(pages.lines(run))
-        return payments_of(lines)
-
-    def require_again(self, costs: Iterable[Cost], *, run: str) -> None:
-        wanted, budget = list(costs), self.promise.budget
-        if not wanted:
-            return
-        before = self._last().total.tally
-        if not budget.admits(sum(map(budget.tally, wanted), start=before)):
-            raise cannot_draw_again(self.promise, before, wanted, run=run)
-
-    def close(self, run: str) -> None:
-        with self._writing() as (pages, last):
-            allotment, of_run = self._state(pages, run)
-            if not of_run.open_runs:
-                return
-            total = last.total.closed(self.promise.budget.tally(allotment), of_run)
-            line = Line.after(last, "close", {}, total=total, run=run, of_run=of_run.ended())
-            pages.add(line)
-        self._known = line
-
-    def _open(self, pages: Pages, run: str, otherwise: str) -> tuple[Cost, Sums]:
-        """What an open run set aside, and its sums."""
-        allotment, of_run = self._state(pages, run)
-        if not of_run.open_runs:
-            raise LedgerError(f"run {run!r} of {self.where} is closed; {otherwise}.")
-        return allotment, of_run
-
-    def _state(self, pages: Pages, run: str) -> tuple[Cost, Sums]:
-        """What a run set aside, and its sums."""
-        first, last = self._ends(pages, run)
-        return first.allotment, last.of_run
-
-    def _ends(self, pages: Pages, run: str) -> tuple[Line, Line]:
-        """The first line of a run, and the last."""
-        first, last = pages.first(run), pages.last(run)
-        if not run or first is None or last is None:
-            raise LedgerError(f"{self.where} holds no run {run!r}.")
-        return first, last
-
-    def _last(self) -> Line:
-        with self._transaction(to_write=False) as pages:
-            last = pages.last()
-        if last is None:
-            raise LedgerError(f"{self.where} holds no lines.")
-        return last
-
-    @property
-    def tally(self) -> Tally:
-        return self._last().total.tally
-
-    @property
-    def spent(self) -> Fraction:
-        return self.tally.priced
-
-    @property
-    def left(self) -> Fraction:
-        return max(Fraction(0), self.promise.budget.capacity - self.spent)
-
-    @property
-    def head(self) -> str:
-        return self._last().hash
-
-    def allotment(self, run: str) -> Cost:
-        with self._transaction(to_write=False) as pages:
-            return self._state(pages, run)[0]
-
-    def run(self, run: str) -> RunSummary:
-        with self._transaction(to_write=False) as pages:
-            return summary_of(*self._ends(pages, run))
-
-    def knows(self, run: str) -> bool:
-        with self._transaction(to_write=False) as pages:
-            return bool(run) and pages.first(run) is not None
-
-    def is_open(self, run: str) -> bool:
-        with self._transaction(to_write=False) as pages:
-            return bool(self._state(pages, run)[1].open_runs)
-
-    def events(self, run: str | None = None) -> Iterator[Event]:
-        with self._transaction(to_write=False) as pages:
-            if run is not None:
-                self._state(pages, run)
-            lines = [line for line in pages.lines(run) if line.kind == "event"]
-        # The transaction is over by now, so a slow reader keeps no writer waiting.
-        return (line.event for line in lines)
-
-    def runs(self) -> tuple[RunSummary, ...]:
-        begun: dict[str, Line] = {}
-        latest: dict[str, Line] = {}
-        with self._transaction(to_write=False) as pages:
-            for line in pages.lines():
-                begun.setdefault(line.run, line)
-                latest[line.run] = line
-        return tuple(summary_of(begun[run], latest[run]) for run in begun if run)
-
-    def verify(self, *, head: str | None = None) -> None:
-        with self._transaction(to_write=False) as pages:
-            replayed(pages.lines(), where=self.where, head=head)
-
-    def __copy__(self) -> Self:
-        # PRIVACY: a copy would not hear of what the original spends; a table has one ledger.
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def _repr_html_(self) -> str:
-        from sidelight._html import table
-
-        budget, tally = self.promise.budget, self.tally
-        facts = [
-            ("promise", f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"),
-            ("unit", self.promise.unit.describe()),
-            ("used", f"ε = {budget.epsilon_of(tally):.4g}"),
-            ("left", f"{float(self.left / budget.capacity):.0%} of the budget"),
-            ("kept", self.where),
-        ]
-        runs = [
-            (run.when, run.label, "open" if run.is_open else "closed", f"{run.events:,}",
-             f"{float(run.spent):.4g} of {float(run.allotment):.4g}", _CURRENCY[type(run.allotment)])
-            for run in self.runs()
-        ]  # fmt: skip
-        return table(
-            f"The ledger of {self.promise.shown}",
-            facts,
-            columns=("began", "run", "state", "events", "spent", "in"),
-            rows=runs,
-            share=float(self.spent / budget.capacity),
-        )
-
-
-def _draws(pages: Pages, run: str, *, after: int) -> Iterator[dict[str, Any]]:
-    return (line.body for line in pages.lines(run, after=after) if line.kind == "draw")
 
 
 class MemoryLedger(ChainedLedger):

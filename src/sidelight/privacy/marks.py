@@ -1,9 +1,10 @@
-"""Marks: which table a ledger or a checkpoint belongs to, told without telling anything of it.
+"""Marks: how a ledger or a checkpoint recognises its table without revealing anything about it.
 
 A mark is a digest under a key of 256 random bits. Its name says what was digested: a file's bytes, the
 records under a schema, a name (``data/fingerprint.py``). Two sets of marks are compared name by name.
-If the digests under some name are equal, both are of one table. If they have names in common, and differ
-under all of these, they are of two. If they have none, such as records under two schemas, nobody can tell.
+If the digests under some name are equal, both are marks of one table. If they have names in common and all
+of these differ, they are marks of two tables. If they have no name in common (records under two schemas),
+they cannot be compared.
 
 PRIVACY: whoever knew the key, and all records but one, could try that record out. So keys stay with
 ledgers and checkpoints, and neither keys nor marks enter a release or a message.
@@ -13,7 +14,7 @@ import secrets
 from collections.abc import Mapping
 
 Marks = Mapping[str, str]
-"""Digests by what they were taken of."""
+"""Digests, by what was digested."""
 
 
 def new_key() -> str:
@@ -22,7 +23,7 @@ def new_key() -> str:
 
 
 def same_table(ours: Marks, theirs: Marks) -> bool | None:
-    """Whether two sets of marks tell of one table; None where they cannot be compared.
+    """Whether two sets of marks belong to one table; None where they cannot be compared.
 
     >>> same_table({"file": "1", "records a": "5"}, {"file": "2", "records a": "5"})
     True

@@ -58,7 +58,7 @@ from sidelight.privacy.coins import DOUBT_BITS, WORD, below, flip, nearest
 _SLOT_BITS = 12
 _SLOTS = 1 << _SLOT_BITS
 _CHUNK = 1 << 14
-"""Attempts at once: a handful of 128 KiB arrays, which stay in cache and bound the memory."""
+"""Attempts at a time: a handful of 128 KiB arrays, which fit in the cache."""
 
 LARGEST_VARIANCE = Fraction(2**62)
 LARGEST_SCALE = Fraction(2**40)
@@ -73,7 +73,7 @@ class NoiseSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What the release card says."""
+        """Its name on the release card."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Independent uniform 64-bit words."""
@@ -161,9 +161,9 @@ class _Histogram:
     @classmethod
     def above(cls, rate: Fraction, power: Literal[1, 2]) -> "_Histogram":
         slope = nearest(rate)
-        reach = (41.0 / slope) ** (1 / power)  # 41 and not 40, so that rounding cannot matter
-        block_bits = max(0, math.frexp(reach / 64)[1] - 1)
-        blocks = int(reach) // 2**block_bits + 1  # at most 129
+        farthest = (41.0 / slope) ** (1 / power)  # 41 and not 40, so that rounding cannot matter
+        block_bits = max(0, math.frexp(farthest / 64)[1] - 1)
+        blocks = int(farthest) // 2**block_bits + 1  # at most 129
 
         first = np.arange(-blocks, blocks, dtype=np.int64) << block_bits
         highest = np.where(first < 0, 1 - (first + 2**block_bits), first).astype(np.float64)
@@ -183,13 +183,13 @@ class _Histogram:
         """The integers that were kept, of that many attempts."""
         words = noise.words(attempts)
         slot = (words & np.uint64(_SLOTS - 1)).view(np.int64)
-        place = words >> np.uint64(_SLOT_BITS)
+        rest = words >> np.uint64(_SLOT_BITS)
         u_bits = WORD - _SLOT_BITS - self.block_bits
-        u = (place >> np.uint64(self.block_bits)).view(np.int64)
+        u = (rest >> np.uint64(self.block_bits)).view(np.int64)
 
         z = self.start.take(slot)
         if self.block_bits:
-            z += (place & np.uint64(2**self.block_bits - 1)).view(np.int64)
+            z += (rest & np.uint64(2**self.block_bits - 1)).view(np.int64)
         scaled = z.astype(np.float64)
         if self.power == 2:
             scaled *= scaled
@@ -207,7 +207,7 @@ class _Histogram:
         return z[kept]
 
     def _settle(self, noise: NoiseSource, slot: int, z: int, u: int, u_bits: int) -> int | None:
-        """What becomes of an attempt that double arithmetic could not decide."""
+        """Decide an attempt that double arithmetic could not; None if it is rejected."""
         if slot == 0:
             in_tails = below(noise, u, u_bits, Fraction(1, 2**DOUBT_BITS), Fraction(0))
             return self._tail(noise) if in_tails else None

@@ -1,6 +1,6 @@
 """Where a ledger's lines are kept: in memory (here), or in a database (``sql_ledger``).
 
-A ledger (``ledger``) decides which line comes next; its pages only find lines and keep them.
+The ledger (``chained_ledger``) decides which line comes next; its pages only store and find lines.
 """
 
 from bisect import bisect_right
@@ -35,7 +35,7 @@ class Pages(Protocol):
         ...
 
     def key(self) -> str:
-        """The key of the marks, which is made when it is first asked for."""
+        """The key of the marks; made on the first call."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a ledger was opened with, and how it says no."""
+"""What a ledger was opened with, and the messages with which it refuses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Promise:
     budget: Budget
     unit: Unit
     name: str
-    """What people call the dataset; part of the chain of hashes, so never shown as it is: see ``shown``."""
+    """The dataset's name. It is part of the chain of hashes, and may hold an address: show ``shown``."""
 
     @property
     def shown(self) -> str:
@@ -57,8 +57,8 @@ def agreed_unit(
         declared: what the schema says, if it says anything (``Schema.declared_unit``).
         promise: what the ledger was opened with, if there is one.
 
-    PRIVACY: every sensitivity follows from the unit, so nobody's word may silently replace another's. What
-    nobody says is ``Unit()``.
+    PRIVACY: every sensitivity follows from the unit, so none of the three may silently overrule another. If
+    none says anything, it is ``Unit()``.
 
     >>> agreed_unit(declared=Unit("add-or-remove", records=5)).records, agreed_unit().relation
     (5, 'replace')
@@ -94,7 +94,7 @@ def exhausted(
     open_runs: int = 0,
     where: str = "in memory",
 ) -> BudgetExhausted:
-    """The refusal of a cost that a promise cannot pay any more, in ε and in words."""
+    """The error for a cost that the promise can no longer pay, told in ε."""
     budget = promise.budget
     would_be = budget.epsilon_of(spent + budget.tally(wanted))
     needs, has = _needs(promise, wanted), _has(promise, spent)
@@ -119,7 +119,7 @@ def exhausted(
 
 
 def cannot_draw_again(promise: Promise, spent: Tally, costs: Sequence[Cost], *, run: str) -> BudgetExhausted:
-    """The refusal to draw again what a checkpoint lost, where the promise cannot pay for it."""
+    """The error for answers that a checkpoint lost and the promise cannot pay for again."""
     whole = sum(costs[1:], start=costs[0])
     return BudgetExhausted(
         f"this run would have to pay again for {_plural(len(costs), 'answer')}: what it drew is not in this\n"

@@ -1,7 +1,7 @@
-"""Rational numbers that err on the private side.
+"""Rational numbers, rounded to the private side.
 
-A cost is an exact fraction; noise needs its square root, or a short fraction that the
-exact samplers can chew. Each function here says in its name which way it rounds.
+A cost is an exact fraction. Noise needs its square root, or a fraction short enough for the exact
+samplers. Each function says in its name which way it rounds.
 """
 
 import math

@@ -10,18 +10,18 @@ from sidelight.privacy.event import Event
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run of a ledger, as people want to see it."""
+    """One run of a ledger, for people to read."""
 
     id: str
     label: str
     allotment: Cost
     spent: Cost
-    """What it paid, out of its allotment and apart."""
+    """What it paid in all, out of its allotment and out of the promise itself."""
     is_open: bool
     events: int
     """How many payments it made."""
     repeats: int
-    """How many of them paid once more for an answer whose first draw was lost, as in a crash."""
+    """How many of them paid again for an answer that was lost, as in a crash."""
     when: str
     """When it began, in UTC."""
 
@@ -46,12 +46,12 @@ class Payment:
 
     line: int
     """The number of its line, by which ``Ledger.draw`` knows it."""
-    place: int
+    nth: int
     """For which of the run's answers: 0 for the first, then 1, 2, …"""
     event: Event
     ticket: str | None
-    """The ticket of the draw that was made for it; None where none was made yet. In ledgers from before there
-    were tickets every payment was drawn for, and the ticket is empty."""
+    """The ticket of its draw; None before the draw. Empty in ledgers of format 1, which had no tickets: there
+    every payment counts as drawn."""
 
 
 def summary_of(first: Line, last: Line) -> RunSummary:
@@ -72,13 +72,13 @@ def summary_of(first: Line, last: Line) -> RunSummary:
 def payments_of(lines: Iterable[Line]) -> tuple[Payment, ...]:
     """What a run's lines paid for, and which of it was drawn."""
     paid: dict[int, Line] = {}
-    places: dict[int, int] = {}
+    nth_of: dict[int, int] = {}
     tickets: dict[int, str | None] = {}
     for line in lines:
         if line.kind == "event":
             paid[line.number] = line
-            places[line.number] = len(places) if line.place is None else line.place
-            tickets[line.number] = "" if line.place is None else None
+            nth_of[line.number] = len(nth_of) if line.nth is None else line.nth
+            tickets[line.number] = "" if line.nth is None else None
         elif line.kind == "draw":
             tickets[line.body["payment"]] = line.body["ticket"]
-    return tuple(Payment(number, places[number], paid[number].event, tickets[number]) for number in paid)
+    return tuple(Payment(number, nth_of[number], paid[number].event, tickets[number]) for number in paid)

@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 from sidelight._extras import need
 from sidelight._files import named
 from sidelight.errors import LedgerError
-from sidelight.privacy.chain import Line, promise_line, replayed
-from sidelight.privacy.ledger import ChainedLedger, Ledger
+from sidelight.privacy.chain import Line, promise_line
+from sidelight.privacy.chained_ledger import ChainedLedger
+from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.marks import new_key
 from sidelight.privacy.pages import Pages
 from sidelight.privacy.promise import Promise
+from sidelight.privacy.replay import replayed
 from sidelight.sources import failure, is_postgres, scheme_of, source_name, split_address
 
 if TYPE_CHECKING:
@@ -60,14 +62,14 @@ class SqlLedger(ChainedLedger):
                 "the ledger's name looks like the address of a database, and would stand in every release. "
                 "Name the table in plain words."
             )
-        place = _Place(path_or_url)
-        place.claim()
+        location = _Location(path_or_url)
+        location.claim()
         try:
-            engine, table = place.connect()
+            engine, table = location.connect()
             line = promise_line(promise)
-            with _speaking(place.name), engine.connect() as connection, _begin(connection, to_write=True):
+            with _speaking(location.name), engine.connect() as connection, _begin(connection, to_write=True):
                 if _tables(connection) & {table.name}:
-                    raise LedgerError(f"{place.name} exists already; open it, or choose another name.")
+                    raise LedgerError(f"{location.name} exists already; open it, or choose another name.")
                 table.create(connection)
                 _SqlPages(
                     connection, table
@@ -76,21 +78,21 @@ class SqlLedger(ChainedLedger):
                     connection.exec_driver_sql(statement)
                 _SqlPages(connection, table).add(line)
         except BaseException:
-            place.abandon()
+            location.abandon()
             raise
-        return cls(place.name, promise, line, engine, table)
+        return cls(location.name, promise, line, engine, table)
 
     @classmethod
     def open(cls, path_or_url: str | os.PathLike[str]) -> "SqlLedger":
         """Open a ledger, after verifying every line of it."""
-        place = _Place(path_or_url)
-        place.inspect()
-        engine, table = place.connect()
-        with _speaking(place.name), engine.connect() as connection, _begin(connection, to_write=False):
+        location = _Location(path_or_url)
+        location.inspect()
+        engine, table = location.connect()
+        with _speaking(location.name), engine.connect() as connection, _begin(connection, to_write=False):
             if table.name not in _tables(connection):
-                raise LedgerError(f"{place.name} is a database, but holds no ledger; create one first.")
-            promise, known = replayed(_SqlPages(connection, table).lines(), where=place.name)
-        return cls(place.name, promise, known, engine, table)
+                raise LedgerError(f"{location.name} is a database, but holds no ledger; create one first.")
+            promise, known = replayed(_SqlPages(connection, table).lines(), where=location.name)
+        return cls(location.name, promise, known, engine, table)
 
     @contextmanager
     def _transaction(self, *, to_write: bool) -> Iterator[Pages]:
@@ -150,7 +152,7 @@ class _SqlPages:
         return None if found is None else Line.read(*found)
 
 
-class _Place:
+class _Location:
     """Where a ledger lives: a file, or a URL whose fragment names the ledger."""
 
     def __init__(self, path_or_url: str | os.PathLike[str]) -> None:
@@ -201,7 +203,7 @@ class _Place:
             raise LedgerError(f"{source_name(self.path)} cannot be created: {error.strerror}.") from error
 
     def abandon(self) -> None:
-        """Take back ``claim``."""
+        """Undo ``claim``."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -263,7 +265,7 @@ class _Place:
 
 
 def _keys(lines: "Table") -> "Table":
-    """The table of the marks' key, beside the ledger's lines: not all who may read those may read this."""
+    """The table that holds the marks' key, apart from the lines: fewer people may read it."""
     from sqlalchemy import Column, MetaData, Table, Text
 
     return Table(f"{lines.name}_key", MetaData(), Column("key", Text, nullable=False))
@@ -287,7 +289,7 @@ def _parsed(address: str) -> "URL":
 
 @contextmanager
 def _speaking(name: str) -> Iterator[None]:
-    """Say what a database could not do, in words of our own."""
+    """Turn a database error into a message of our own."""
     from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
     try:
@@ -351,5 +353,5 @@ def _guards(dialect: str, table: str) -> tuple[str, ...]:
 
 
 def open_ledger(where: Ledger | str | os.PathLike[str]) -> Ledger:
-    """The ledger at a path or database URL, verified line by line; a ledger itself is handed through."""
+    """The ledger at a path or database URL, verified line by line; a ledger object is returned as it is."""
     return SqlLedger.open(where) if isinstance(where, (str, os.PathLike)) else where

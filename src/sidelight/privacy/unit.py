@@ -9,7 +9,7 @@ from sidelight.errors import SettingError
 
 Relation = Literal["replace", "add-or-remove"]
 MOST_RECORDS = 2**31
-"""Of one person. Sensitivities are squares of it, and are added to noise in 64 bits."""
+"""Most records of one person: squares of it must fit beside noise in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Unit:
         return self.records * max(abs(Fraction(low)), abs(Fraction(high)))
 
     def spelled(self) -> str:
-        """The unit as people write it.
+        """The unit in a message.
 
         >>> Unit("add-or-remove", records=5).spelled()
         "'add-or-remove' of up to 5 records a person"

@@ -4,7 +4,7 @@
     2. smoothing   t_c, those marginals with each attribute smoothed on its own (smoothing.py)
     3. fit         q, the model of maximum likelihood for all t_c
     4. others      the same for other halves, so that no single structure is all there is
-    5. grain       weighted records that say what trees have no room for (grain.py)
+    5. sample      the public records themselves, which say what trees have no room for
 
 spec/aperture 2, which has one tree.
 """
@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
@@ -20,16 +22,19 @@ from sidelight.fit.proportional_fitting import most_likely
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.particles import room_for
 from sidelight.models.support import Support
-from sidelight.public.grain import against_each_other, grain
-from sidelight.public.smoothing import smoothed, smoothing
+from sidelight.public.smoothing import smoothed
 from sidelight.public.source import PublicRecords
 from sidelight.public.structure import structure
 from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
-LEAST_GRAIN = 20_000
-"""Records in the grain, however small a model is to be: what is drawn errs by the drawing, too."""
+LEAST_SAMPLE = 20_000
+"""Records in a sample, however small a model is to be: what is drawn errs by the drawing, too."""
 _OTHERS = 2
 """Trees beside q."""
+_JUDGE_BY = 150
+"""Most marginals by which halves are compared."""
+_FLOOR = 0.1
+"""Of a record, as a share of all, spread over a marginal's cells: none is thought to be without."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,21 +47,17 @@ class Prior:
     """How many public records tell of each attribute."""
     records: float
     """m; 0 without public data."""
-    alpha: Mapping[str, float] = field(repr=False)
-    """How many public records' worth of each attribute is drawn anew; more is smoother."""
-    stray: float = 1.0
-    """Variance of q around what it has not seen, beyond sampling, as a share of the raw public marginals'."""
     others: tuple[GraphicalModel, ...] = field(default=(), repr=False)
     """Other trees of the same public records, which count as much as q; total 1."""
-    grain: Support | None = field(default=None, repr=False)
-    """Weighted records that stand beside the trees, where public ones tell of all attributes; total 1."""
-    grain_share: float = 0.0
+    sample: Support | None = field(default=None, repr=False)
+    """Public records themselves, where they tell of all attributes; total 1."""
+    sample_share: float = 0.0
     """What share of all together they are."""
 
     @classmethod
     def nothing(cls, domain: Domain) -> "Prior":
         """No public data: uniform."""
-        return cls(GraphicalModel.uniform(domain, total=1.0), dict.fromkeys(domain.attrs, 0.0), 0.0, {})
+        return cls(GraphicalModel.uniform(domain, total=1.0), dict.fromkeys(domain.attrs, 0.0), 0.0)
 
     @property
     def domain(self) -> Domain:
@@ -64,24 +65,34 @@ class Prior:
         return self.model.domain
 
     @property
-    def alone(self) -> "Prior":
-        """The same without what stands beside the model."""
-        return replace(self, others=(), grain=None, grain_share=0.0)
-
-    def under(self, domain: Domain) -> "Prior":
-        """The same for a schema that may declare more impossible: without the records that cannot be."""
-        if self.grain is None:
-            return self
-        kept = is_possible(domain, self.grain.records)
-        if not kept.any():
-            return replace(self, grain=None, grain_share=0.0)
-        grain = Support(domain, self.grain.records[kept], self.grain.weights[kept], 1.0).with_total(1.0)
-        return replace(self, grain=grain)
-
-    @property
     def sets(self) -> tuple[Attrs, ...]:
         """The attribute sets that q has potentials on."""
         return tuple(self.model.potentials)
+
+    def tells(self, attrs: Sequence[str]) -> bool:
+        """Whether public records tell of all these attributes."""
+        return all(self.records_by_attribute[attr] > 0 for attr in attrs)
+
+    def under(self, domain: Domain) -> "Prior":
+        """The same for a schema that may declare more impossible: without the records that cannot be."""
+        if self.sample is None:
+            return self
+        kept = is_possible(domain, self.sample.records)
+        if not kept.any():
+            return replace(self, sample=None, sample_share=0.0)
+        sample = Support(domain, self.sample.records[kept], self.sample.weights[kept], 1.0).with_total(1.0)
+        return replace(self, sample=sample)
+
+    def without(self, attr: str) -> "Prior":
+        """The same, as if public records did not tell of an attribute."""
+        return replace(
+            self,
+            model=_without(self.model, attr),
+            records_by_attribute={**self.records_by_attribute, attr: 0.0},
+            others=tuple(_without(other, attr) for other in self.others),
+            sample=None,
+            sample_share=0.0,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,88 +101,103 @@ class PublicModel:
 
     max_model_mb: float = 2.5
     """Size limit of the junction tree of q."""
-    max_marginals: int = 40
-    """Most marginals of two or more attributes in q."""
     seed: int = 0
     """Splits the public records."""
 
     def __post_init__(self) -> None:
         _check.positive(max_model_mb=self.max_model_mb)
-        _check.natural(max_marginals=self.max_marginals, seed=self.seed)
+        _check.natural(seed=self.seed)
 
     def fit(self, public: PublicRecords, closure: Mapping[Attrs, float]) -> Prior:
         """The prior for a workload, given as its downward closure with weights."""
         domain = public.domain
         held = {attrs: weight for attrs, weight in closure.items() if public.holds(attrs)}
-        chosen: list[Attrs] = [(attr,) for attr in domain.attrs if public.holds([attr])]
+        sets: list[Attrs] = [(attr,) for attr in domain.attrs if public.holds([attr])]
+        structures, sample, share = list[list[Attrs]](), None, 0.0
         halves = public.halves(seed=self.seed)
-        alpha, stray = dict.fromkeys(domain.attrs, 1.0), 1.0
-        others: tuple[GraphicalModel, ...] = ()
-        beside: tuple[Support | None, float] = (None, 0.0)
         if halves is not None:
-            first, second = halves
-            chosen = self._structure([(first, second), (second, first)], held, most=self.max_marginals)
-            alpha = smoothing(halves, chosen)
-            most = max(LEAST_GRAIN, room_for(domain, self.max_model_mb))
-            stray, records, classes = against_each_other(halves, list(held), chosen, alpha, most=most)
-            beside = grain(public, records=records, classes=classes, most=most, seed=self.seed)
-            others = tuple(
-                most_likely(domain, smoothed(public, other, alpha=alpha))
-                for other in self._others(public, held)
-                if set(other) != set(chosen)
-            )
-        model = most_likely(domain, smoothed(public, chosen, alpha=alpha))
+            sets = self._structure(halves, held, most=3 * len(domain) // 2)
+            structures = [other for other in self._others(public, held) if set(other) != set(sets)]
+            most = max(LEAST_SAMPLE, room_for(domain, self.max_model_mb))
+            sample = public.whole(most=most, seed=self.seed)
+            share = _share_of_records(halves, sets, list(held)) if sample is not None else 0.0
+        model, *others = (most_likely(domain, smoothed(public, some)) for some in (sets, *structures))
         by_attribute = {attr: public.records_of(attr) for attr in domain.attrs}
-        return Prior(model, by_attribute, public.records, alpha, stray, others, *beside)
+        return Prior(model, by_attribute, public.records, tuple(others), sample if share else None, share)
 
     def _structure(
-        self,
-        pairs: Sequence[tuple[PublicRecords, PublicRecords]],
-        weights: Mapping[Attrs, float],
-        *,
-        most: int,
+        self, halves: tuple[PublicRecords, PublicRecords], weights: Mapping[Attrs, float], *, most: int
     ) -> list[Attrs]:
         most_cells = self.max_model_mb * 2**20 / BYTES_PER_CELL
-        return structure(pairs, weights, most_cells=most_cells, most_marginals=most)
+        return structure([halves, halves[::-1]], weights, most_cells=most_cells, most_marginals=most)
 
     def _others(self, public: PublicRecords, weights: Mapping[Attrs, float]) -> Iterator[list[Attrs]]:
         """The structures of other trees, of other halves, and of half as many marginals."""
-        for place in range(_OTHERS if public.holds(public.domain.attrs) else 0):
-            pair = public.halves(seed=self.seed + place + 1)
-            if pair is not None:
-                yield self._structure([pair, pair[::-1]], weights, most=self.max_marginals // 2)
+        for place in range(_OTHERS):
+            halves = public.halves(seed=self.seed + place + 1)
+            if halves is not None:
+                yield self._structure(halves, weights, most=len(public.domain))
 
 
-def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
-    """The prior with a share of its marginals in that share of a size: q as they alone tell it.
+def narrowed(prior: Prior, *, share: float) -> Prior:
+    """The prior with fewer marginals, from half as many as attributes to one and a half times as many.
 
-    The size alone would not do: many small marginals tie all attributes together, and then nothing that
-    is measured later fits into the tree.
+    Many small marginals tie all attributes together, and then nothing that is measured later
+    fits into the tree.
     """
-    most = share * limit_mb * 2**20 / BYTES_PER_CELL
-    number = math.ceil(share * sum(len(attrs) > 1 for attrs in prior.sets))
-    model = pruned(prior.model, most_marginals=number, most_cells=most)
-    return prior if model is prior.model else replace(prior, model=model)
+    number = math.ceil((0.5 + share) * len(prior.domain))
+    kept = [attrs for attrs in prior.sets if len(attrs) > 1][:number]
+    return replace(prior, model=_kept(prior.model, kept))
 
 
-def pruned(
-    tree: GraphicalModel,
-    *,
-    most_cells: float,
-    most_marginals: int | None = None,
-    beside: Sequence[Attrs] = (),
-) -> GraphicalModel:
+def pruned(tree: GraphicalModel, *, most_cells: float, beside: Sequence[Attrs] = ()) -> GraphicalModel:
     """A tree with fewer marginals, each as it was, such that there is room ``beside`` for others."""
-    domain, sets = tree.domain, list(tree.potentials)
-    kept: list[Attrs] = [attrs for attrs in sets if len(attrs) == 1]
-    number = len(sets) if most_marginals is None else len(kept) + most_marginals
+    kept = list[Attrs]()
+    wanted = [attrs for attrs in tree.potentials if len(attrs) > 1]
     # Those first that hardly need room, so that one large marginal does not keep out ten small ones.
     for room in (most_cells / 8, most_cells / 4, most_cells / 2, most_cells):
-        for attrs in sets:
-            is_new = len(kept) < number and attrs not in kept
-            if is_new and SizeOracle(domain, [*beside, *kept]).cells_with(attrs) <= room:
+        for attrs in wanted:
+            held = SizeOracle(tree.domain, [*beside, *kept])
+            if attrs not in kept and held.cells_with(attrs) <= room:
                 kept.append(attrs)
-    if len(kept) == len(sets):
-        return tree
+    return _kept(tree, kept)
+
+
+def _kept(tree: GraphicalModel, some: Sequence[Attrs]) -> GraphicalModel:
+    """A tree with single attributes and some of its marginals, each as it was."""
+    kept = [attrs for attrs in tree.potentials if len(attrs) == 1 or attrs in some]
+    return tree if len(kept) == len(tree.potentials) else _refitted(tree, kept, kept)
+
+
+def _without(tree: GraphicalModel, attr: str) -> GraphicalModel:
+    """A tree's own marginals of all other attributes, as far as it holds them."""
+    sets = {tuple(a for a in attrs if a != attr) for attrs in tree.potentials} - {()}
+    kept = [attrs for attrs in sorted(sets) if not any(set(attrs) < set(other) for other in sets)]
+    same = [attrs for attrs in kept if attrs in tree.potentials]
+    return _refitted(tree, kept, same)
+
+
+def _refitted(tree: GraphicalModel, kept: Sequence[Attrs], same: Sequence[Attrs]) -> GraphicalModel:
     targets = dict(zip(kept, tree.count_many(kept), strict=True))
-    return most_likely(domain, targets, start={attrs: tree.potentials[attrs] for attrs in kept})
+    return most_likely(tree.domain, targets, start={attrs: tree.potentials[attrs] for attrs in same})
+
+
+def _share_of_records(halves: Sequence[PublicRecords], sets: Sequence[Attrs], held: Sequence[Attrs]) -> float:
+    """The share of records beside a tree with which one half comes closest to the other.
+
+    On marginals that no other one holds. Squared errors, each over how large an error is likely there (the
+    root of what the tree expects), stand for absolute ones, which would hold the noise of the other half
+    against all that is smoother.
+    """
+    asked = [attrs for attrs in held if len(attrs) > 1 and not any(set(attrs) < set(o) for o in held)]
+    asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
+    tables = [half.kept_frequencies(asked) for half in halves]
+    slope = bend = 0.0
+    for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):
+        tree = most_likely(half.domain, smoothed(half, sets))
+        for place, expected in tree.count_each(asked):
+            apart = seen[asked[place]] - expected
+            weighted = apart / np.sqrt(expected + _FLOOR / expected.size)
+            slope += float((weighted * (unseen[asked[place]] - expected)).sum())
+            bend += float((weighted * apart).sum())
+    return min(1.0, max(0.0, slope / bend)) if bend > 0 else 0.0

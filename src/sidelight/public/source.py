@@ -1,4 +1,4 @@
-"""Public records, as a mechanism sees them: shares on attribute sets, and two random halves.
+"""Public records, as a mechanism sees them: frequencies on attribute sets, and two random halves.
 
 A public table may lack attributes of the private one, may be an earlier release, and may carry a
 weight a record. Several tables count together, each with a weight of its own.
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sidelight.data.compact import Compact, count_compactly
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
 from sidelight.data.table import Table
@@ -21,11 +22,9 @@ from sidelight.models.support import Support
 Array = NDArray[np.float64]
 
 
-class PublicSource(Protocol):
-    """Public records that can be counted."""
+class PublicSource(CountSource, Protocol):
+    """Public records: how many they are worth, and many marginals of them in one pass."""
 
-    @property
-    def domain(self) -> Domain: ...
     @property
     def records(self) -> float: ...
     def count_many(self, marginals: Sequence[Attrs]) -> Sequence[NDArray[np.integer] | Array]: ...
@@ -59,14 +58,10 @@ class WeightedRecords:
         return float(self._weights.sum()) ** 2 / square if square else 0.0
 
     def count_many(self, marginals: Sequence[Attrs]) -> list[Array]:
-        return [self._count(attrs) for attrs in marginals]
+        return [self.count(attrs) for attrs in marginals]
 
-    def _count(self, attrs: Attrs) -> Array:
-        shape = self.domain.project(attrs).shape
-        columns = [self._codes[:, place] for place in self.domain.index(attrs)]
-        cells = np.ravel_multi_index(columns, shape)
-        counts: Array = np.bincount(cells, self._weights, int(np.prod(shape))).astype(np.float64)
-        return counts.reshape(shape)
+    def count(self, attrs: Attrs) -> Array:
+        return Support(self.domain, self._codes, self._weights, float(self._weights.sum())).count(attrs)
 
     @property
     def support(self) -> Support:
@@ -123,23 +118,23 @@ class PublicRecords:
         variance = sum(self.weights[k] ** 2 / self.sources[k].records for k in holders)
         return float(sum(self.weights[k] for k in holders) ** 2 / variance)
 
-    def shares(self, wanted: Sequence[Attrs]) -> list[Array]:
+    def frequencies(self, wanted: Sequence[Attrs]) -> list[Array]:
         """The mixture on each attribute set, summing to 1."""
         found = self._counted(wanted, _count)
         return [found[attrs] for attrs in wanted]
 
-    def kept_shares(self, wanted: Sequence[Attrs]) -> "KeptShares":
+    def kept_frequencies(self, wanted: Sequence[Attrs]) -> "KeptFrequencies":
         """The same for many attribute sets, kept in little memory and made when asked for."""
         return self._counted(wanted, _count_compactly)
 
-    def _counted(self, wanted: Sequence[Attrs], count: "_Counting") -> "KeptShares":
+    def _counted(self, wanted: Sequence[Attrs], count: "_Counting") -> "KeptFrequencies":
         sets = list(dict.fromkeys(wanted))
         held = []
         for k, source in enumerate(self.sources):
             some = [attrs for attrs in sets if k in self._holders(attrs)]
             if some and self.weights[k]:
                 held.append((self.weights[k], count(source, some)))
-        return KeptShares(sets, held)
+        return KeptFrequencies(sets, held)
 
     def halves(self, *, seed: int) -> "tuple[PublicRecords, PublicRecords] | None":
         """Two random halves of every source; None where there are too few records to have two."""
@@ -193,7 +188,7 @@ _Counted = dict[Attrs, Any]
 _Counting = Callable[[PublicSource, Sequence[Attrs]], _Counted]
 
 
-class KeptShares(Mapping[Attrs, Array]):
+class KeptFrequencies(Mapping[Attrs, Array]):
     """Shares on many attribute sets, kept as the counts that they come from."""
 
     def __init__(self, wanted: Iterable[Attrs], held: Sequence[tuple[float, _Counted]]) -> None:

@@ -39,13 +39,14 @@ def structure(
     domain = pairs[0][0].domain
     chosen: list[Attrs] = [(attr,) for attr in domain.attrs if pairs[0][0].holds([attr])]
     wanted = [attrs for attrs in weights if len(attrs) > 1 and domain.size(attrs) <= most_cells]
-    shares = {half: half.kept_shares(wanted) for pair in pairs for half in pair}
+    frequencies = {half: half.kept_frequencies(wanted) for pair in pairs for half in pair}
     (first, second), *_ = pairs
-    noise = {attrs: float(np.abs(shares[first][attrs] - shares[second][attrs]).sum()) for attrs in wanted}
-    unseen = [shares[other] for _, other in pairs]
+    noise = {
+        attrs: float(np.abs(frequencies[first][attrs] - frequencies[second][attrs]).sum()) for attrs in wanted
+    }
+    unseen = [frequencies[other] for _, other in pairs]
     gains = dict.fromkeys(wanted, math.inf)
-    plain = dict.fromkeys(domain.attrs, 1.0)
-    targets = [smoothed(half, chosen, alpha=plain) for half, _ in pairs]
+    targets = [smoothed(half, chosen) for half, _ in pairs]
     models = [most_likely(domain, target, sweeps=_ROUGH) for target in targets]
     left = most_marginals
     while left > 0:
@@ -69,7 +70,7 @@ def structure(
         chosen, left = chosen + added, left - len(added)
         if added:
             for (half, _), target in zip(pairs, targets, strict=True):
-                target |= smoothed(half, added, alpha=plain)
+                target |= smoothed(half, added)
             models = [
                 most_likely(domain, target, start=model.potentials, sweeps=_ROUGH)
                 for target, model in zip(targets, models, strict=True)

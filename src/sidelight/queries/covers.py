@@ -1,8 +1,8 @@
-"""Many marginals from few tables: each table is counted once, and all marginals inside it are sums of it.
+"""Many marginals from few tables: each table is counted once, and marginals within it are sums of it.
 
-Counting takes as long as there are records, summing as long as there are cells. So every marginal, the
-largest first, is widened by the smallest attributes as long as it stays below a number of cells; whatever
-lies inside need not be counted any more.
+The time of counting grows with the records, that of summing with the cells. So each marginal, the largest
+first, is widened by the smallest attributes as long as it stays below a number of cells; all marginals
+within it need not be counted themselves.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from sidelight.data.domain import Attrs, Domain
 
 
 def covers(domain: Domain, wanted: Sequence[Attrs], *, most_cells: int) -> list[tuple[Attrs, list[int]]]:
-    """Tables that hold all marginals wanted, and the places of those that each of them holds.
+    """Tables that contain all marginals wanted, each with the indices of the marginals it contains.
 
     >>> covers(Domain.of({"a": 9, "b": 2, "c": 3}), [("a",), ("b", "a"), ("c", "b")], most_cells=20)
     [(('a', 'b'), [1, 0]), (('b', 'c'), [2])]
@@ -44,7 +44,7 @@ def covers(domain: Domain, wanted: Sequence[Attrs], *, most_cells: int) -> list[
 def _inside(
     table: int, attrs: Attrs, bit: Mapping[str, int], left: Mapping[int, Any], degrees: Iterable[int]
 ) -> list[int]:
-    """Which of those left lie inside a table: all are tried, or all parts of the table if these are fewer."""
+    """The marginals left that lie within a table: tries each of them, or each part of the table if fewer."""
     if sum(comb(len(attrs), degree) for degree in degrees) >= len(left):
         return [mask for mask in left if not mask & ~table]
     parts = (part for degree in degrees for part in combinations(attrs, degree))

@@ -20,7 +20,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Array, Cell, Marginal, Query, Range
 
 _MATRIX_CELLS = 2**24
-"""Weights of a batch are kept as a matrix up to this size (128 MiB); a longer batch is asked one by one."""
+"""Largest matrix of weights that a batch keeps (128 MiB); the queries of a larger batch are asked singly."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Batch:
 
     @cached_property
     def _corners(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-        """Of each box its first and its first excluded code, per attribute; None if some are no boxes."""
+        """For each box and attribute, its first code and that after its last; None unless all are boxes."""
         boxes = [_box(member) for member in self.members]
         if any(box is None for box in boxes):
             return None

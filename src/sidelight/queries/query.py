@@ -17,17 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sidelight._check import brief
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
 
 Array = NDArray[np.float64]
-
-
-class Countable(Protocol):
-    """What a query can be asked of: a table or a model."""
-
-    def count(self, attrs: Attrs) -> NDArray[Any]: ...
 
 
 @runtime_checkable
@@ -48,8 +43,8 @@ class Query(Protocol):
     def as_json(self) -> dict[str, Any]: ...
 
 
-def answer(query: Query, source: Countable) -> NDArray[Any]:
-    """The answers of any countable thing, as one flat vector."""
+def answer(query: Query, source: CountSource) -> NDArray[Any]:
+    """The answers of a table or a model, as one flat vector."""
     return query.apply(source.count(query.attrs))
 
 
@@ -326,7 +321,7 @@ class Fourier(_Scalar):
 
 
 def query_from_json(plain: dict[str, Any]) -> Query:
-    """The query that ``as_json`` wrote; what it holds is of the right types, and fits a domain or not."""
+    """The query that ``as_json`` wrote. Types are checked here; ``check`` compares it with a domain."""
     match plain.get("query"):
         case "marginal":
             return Marginal(_names(plain["attrs"]))
@@ -366,7 +361,7 @@ def _whole_numbers(given: Any) -> tuple[int, ...]:
 
 
 def _require_integers(what: str, values: Iterable[Any]) -> None:
-    """Refuse what was made in Python with other numbers than a file could hold."""
+    """Refuse a query that was made in Python with numbers that are not whole."""
     if not all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values):
         raise WorkloadError(f"{what} must be whole numbers.")
 

@@ -20,9 +20,9 @@ from sidelight.errors import WorkloadError
 from sidelight.queries.query import Marginal, Prefix, Query, Range, query_from_json
 
 MOST_QUERIES = 1_000_000
-"""Of a workload, and of what a mechanism makes of it: more than a million take hours, and all memory."""
+"""Most queries of a workload, and of the marginals below it: more take hours, and all memory."""
 _LEAST_WEIGHT = 1e-100
-"""Of a query, and its inverse the largest: products of two of them are numbers still."""
+"""Least weight of a query; its inverse is the largest. Products of two of them are still finite."""
 
 
 @dataclass(frozen=True, init=False)
@@ -84,7 +84,7 @@ class Workload(Sequence[Query]):
 
     @classmethod
     def random_marginals(cls, domain: Domain, *, degree: int, number: int, seed: int) -> "Workload":
-        """So many of the marginals of a degree, drawn without replacement (spec 1.4)."""
+        """``number`` random marginals of a degree, drawn without replacement (spec 1.4)."""
         _check.positive_integer(degree=degree, number=number)
         if degree > len(domain):
             raise WorkloadError(
@@ -217,7 +217,7 @@ class Workload(Sequence[Query]):
         return name if self == Workload.of(name, domain) else None
 
     @property
-    def supports(self) -> tuple[Attrs, ...]:
+    def attribute_sets(self) -> tuple[Attrs, ...]:
         """The attribute sets that the queries are about, each once, in order of appearance."""
         return tuple(dict.fromkeys(query.attrs for query in self.queries))
 
@@ -244,7 +244,7 @@ class Workload(Sequence[Query]):
 
 
 def check_closure(degrees: Sequence[int], *, attributes: int) -> None:
-    """Refuse queries with more subsets than a plan can go through, before any is made."""
+    """Refuse queries with more than ``MOST_QUERIES`` marginals below them, before any is made."""
     widest = max(degrees, default=0)
     of_each = sum(2**degree for degree in degrees)
     of_all = sum(math.comb(attributes, degree) for degree in range(1, widest + 1))

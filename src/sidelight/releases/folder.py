@@ -1,14 +1,13 @@
 """A release on disk: plain files, a version, and no pickle.
 
-release.json            format, card, events, queries, shapes, and a checksum for each other file
-schema.toml             how codes become values again
-workload.json           what was asked, where that has no name: what --workload takes
-measurements.parquet    measurement, answer
+release.json            format, card, queries, shapes, and a checksum for each other file
+schema.toml             the schema, by which codes become values again
+workload.json           the workload, where it has no name; a file for --workload
+measurements.parquet    noisy answers, with the number of the measurement
 model.<name>.parquet    one column of numbers per array of the model
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +21,10 @@ from sidelight.data.column import MOST_CODES
 from sidelight.data.domain import Domain
 from sidelight.data.frames import KINDS
 from sidelight.data.schema import MOST_COLUMNS, Schema
-from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement
 from sidelight.models.load import model_from_state
-from sidelight.privacy.event import Event
 from sidelight.queries.query import query_from_json
+from sidelight.releases.card import Card
 from sidelight.releases.plain_folder import (
     Columns,
     PlainFolder,
@@ -39,24 +37,10 @@ from sidelight.releases.release import Release
 _RELEASE = PlainFolder(
     noun="release",
     about="release.json",
-    format=1,
-    fields=frozenset({"domain", "model", "measurements", "events", "card", "kind"}),
+    format=2,
+    fields=frozenset({"domain", "model", "measurements", "card", "kind"}),
     remedy="Get the release again.",
 )
-
-_NUMBER = (int, float)
-_CARD: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(
-        ("mechanism", "promise", "accounting", "allotted", "spent", "noise", "schema", "created"), str
-    ),
-    **dict.fromkeys(("epsilon", "delta", "epsilon_spent", "total"), _NUMBER),
-    **dict.fromkeys(("settings", "unit", "workload", "ledger", "versions", "model_error"), dict),
-    **dict.fromkeys(("events", "notes"), list),
-    "public": (dict, type(None)),
-    "private": bool,
-    "paid_again": dict,
-}
-"""What a run writes on a release's card, and what readers of a release rely on."""
 
 
 def save(release: Release, folder: Path) -> Path:
@@ -67,7 +51,6 @@ def save(release: Release, folder: Path) -> Path:
 def load(folder: Path) -> Release:
     """Read a folder that ``save`` wrote."""
     about = _RELEASE.read(folder)
-    _check_card(about["card"], folder / _RELEASE.about)
     with reading(folder / _RELEASE.about, _RELEASE.remedy):
         schema = Schema.read(folder / "schema.toml") if "schema.toml" in about["checksums"] else None
         domain = _domain(about["domain"], schema)
@@ -77,15 +60,14 @@ def load(folder: Path) -> Release:
         return Release(
             model=model_from_state(domain, columns.model(about["model"])),
             measurements=tuple(_measurements(about["measurements"], domain, columns)),
-            events=tuple(Event.from_json(plain) for plain in about["events"]),
+            card=Card.from_json(about["card"]),
             schema=schema,
-            card=about["card"],
             kind=about["kind"],
         )
 
 
 def _domain(described: dict[str, Any], schema: Schema | None) -> Domain:
-    """The release's attributes, each as small as a schema's column may be."""
+    """The release's attributes; refused if they are more or larger than a schema allows."""
     attrs, shape = tuple(described["attrs"]), tuple(described["shape"])
     if len(attrs) > MOST_COLUMNS or not all(type(size) is int and 0 < size <= MOST_CODES for size in shape):
         raise ForeignError("its attributes are more, or larger, than a schema allows")
@@ -96,7 +78,7 @@ def _domain(described: dict[str, Any], schema: Schema | None) -> Domain:
 
 
 def _measurements(described: list[Any], domain: Domain, columns: Columns) -> Iterator[Measurement]:
-    """The queries that were measured, each with its noisy answers."""
+    """The measurements: each query with its noisy answers."""
     queries = []
     for plain in described:
         query, cells, stddev = query_from_json(plain["query"]), plain["cells"], plain["stddev"]
@@ -112,24 +94,6 @@ def _measurements(described: list[Any], domain: Domain, columns: Columns) -> Ite
         start += cells
 
 
-def _check_card(card: Any, path: Path) -> None:
-    """Refuse a card whose parts are of another kind than a run writes; parts may be missing."""
-    wrong = "card" if not isinstance(card, dict) else None
-    for name, kind in _CARD.items() if wrong is None else ():
-        if name in card and not _is_kind(card[name], kind):
-            wrong = f"card.{name}"
-    if wrong is not None:
-        raise ReleaseError(
-            f"{path} was edited: {wrong} is of another kind than a run writes. {_RELEASE.remedy}"
-        )
-
-
-def _is_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
-    if kind is not _NUMBER:
-        return isinstance(value, kind)
-    return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _write(release: Release, folder: Path) -> dict[str, Any]:
     sizes = [measurement.answer.size for measurement in release.measurements]
     write_columns(
@@ -141,13 +105,13 @@ def _write(release: Release, folder: Path) -> dict[str, Any]:
     )
     if release.schema is not None:
         release.schema.write(folder / "schema.toml")
-    workload = release.card.get("workload")
-    if isinstance(workload, dict) and isinstance(workload.get("asked"), list):
-        text = json.dumps(workload["asked"], ensure_ascii=False, indent=1)
+    asked = release.card.workload.asked
+    if isinstance(asked, tuple):
+        text = json.dumps(asked, ensure_ascii=False, indent=1)
         (folder / "workload.json").write_text(text + "\n", encoding="utf-8")
     domain = release.model.domain
     return {
-        "card": release.card,
+        "card": release.card.as_json(),
         "kind": release.kind,
         "domain": {"attrs": list(domain.attrs), "shape": list(domain.shape)},
         "model": write_model(release.model.state(), folder),
@@ -155,5 +119,4 @@ def _write(release: Release, folder: Path) -> dict[str, Any]:
             {"query": m.query.as_json(), "stddev": m.stddev, "cells": m.answer.size}
             for m in release.measurements
         ],
-        "events": [event.as_json() for event in release.events],
     }

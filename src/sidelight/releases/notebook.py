@@ -9,24 +9,22 @@ if TYPE_CHECKING:
 
 
 def release_html(release: "Release") -> str:
-    """What was promised and spent, and what there is to ask."""
+    """A small table: what was promised and spent, the attributes, and what was measured."""
     card, attrs = release.card, release.model.domain.attrs
-    facts = [("records", f"{release.total:,.0f}"), (f"{len(attrs)} attributes", listed(attrs))]
-    share = None
-    if "epsilon" in card:
-        spent = f"ε = {card['epsilon_spent']:.4g} of {card['epsilon']:g}, at δ = {card['delta']:g}"
-        facts = [("mechanism", str(card.get("mechanism", ""))), ("privacy spent", spent), *facts]
-        share = card["epsilon_spent"] / card["epsilon"]
-    public = card.get("public")
-    if public is not None:
-        records = public.get("records")
-        facts.append(("public data", "used" if records is None else f"{records:,} records"))
+    facts = [
+        ("mechanism", card.mechanism),
+        ("privacy spent", f"ε = {card.epsilon_spent:.4g} of {card.epsilon:g}, at δ = {card.delta:g}"),
+        ("records", f"{release.total:,.0f}"),
+        (f"{len(attrs)} attributes", listed(attrs)),
+    ]
+    if card.public is not None:
+        records = card.public.records
+        facts.append(("public data", "used" if records is None else f"{records:,.0f} records"))
     measured = dict.fromkeys(measurement.query.describe() for measurement in release.measurements)
     facts.append(("measured", listed(measured)))
-    seeded = card.get("private") is False
     return table(
         "A differentially private release",
         facts,
-        share=share,
-        alarm="NOT PRIVATE: the noise was seeded." if seeded else None,
+        share=card.epsilon_spent / card.epsilon,
+        alarm=None if card.private else "NOT PRIVATE: the noise was seeded.",
     )

@@ -1,4 +1,4 @@
-"""A folder of plain files that is written whole or not at all, and that shows later edits.
+"""A folder of plain files that is written whole or not at all, and whose checksums show later edits.
 
 One JSON file describes the others: a format number, and a checksum for each of them. Arrays
 are Parquet files of one column each; nothing is pickled.
@@ -27,25 +27,25 @@ from sidelight.errors import ReleaseError, SidelightError
 from sidelight.models.model import ModelState
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]{0,99}")
-"""A file of the folder itself: no other folder, nothing hidden."""
+"""Names that a file of the folder may have: no path, nothing hidden."""
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
-"""Parquet's types that numbers are in, and how many bytes one takes."""
+"""Parquet's types for numbers, and how many bytes a number takes."""
 
 
 @dataclass(frozen=True)
 class PlainFolder:
-    """What such a folder is called, and what its description must hold."""
+    """A kind of folder: what it is called, and what its description must contain."""
 
     noun: str
-    """What people call it: release, prior."""
+    """The word for it in messages: release, prior."""
     about: str
-    """The name of the file that describes it."""
+    """The name of the file that describes the folder."""
     format: int
     """The newest format that this sidelight reads, and the one that it writes."""
     fields: frozenset[str]
-    """What the description must hold beside the format and the checksums."""
+    """The fields that the description must have besides the format and the checksums."""
     remedy: str
-    """What to do about a broken one."""
+    """What to do about a damaged folder, as a sentence."""
 
     def write(self, folder: Path, content: Callable[[Path], dict[str, Any]]) -> Path:
         """Build the folder beside its place, then move it there; ``content`` fills it and describes it."""
@@ -73,7 +73,7 @@ class PlainFolder:
         return folder
 
     def read(self, folder: Path) -> dict[str, Any]:
-        """The description, once every file is there and unchanged."""
+        """The description of the folder, after checking that every file is there and unchanged."""
         path = folder / self.about
         if not path.is_file():
             raise ReleaseError(f"{folder} is not a {self.noun}: it holds no {self.about}.")
@@ -114,7 +114,7 @@ class PlainFolder:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Take away what processes that died here had begun to build."""
+    """Remove unfinished folders of processes that died here."""
     for part in folder.parent.glob(f".{glob.escape(folder.name)}.*.part"):
         builder = part.name.split(".")[-2]
         if builder.isdecimal() and not _is_running(int(builder)):
@@ -133,7 +133,7 @@ def _is_running(process: int) -> bool:
 
 @contextmanager
 def reading(path: Path, remedy: str) -> Iterator[None]:
-    """Say that a description was edited, where what it holds is not what ``write`` would have put there."""
+    """Turn errors in a description that ``write`` cannot have written into the message that it was edited."""
     try:
         yield
     except SidelightError:
@@ -145,7 +145,7 @@ def reading(path: Path, remedy: str) -> Iterator[None]:
 
 
 def write_model(state: ModelState, folder: Path, *, stem: str = "model") -> dict[str, Any]:
-    """A model's arrays as files; gives what describes them."""
+    """Write a model's arrays as files; return their description."""
     for name, array in state.arrays.items():
         write_columns(folder / f"{stem}.{name}.parquet", {"value": array.reshape(-1)})
     shapes = {name: list(array.shape) for name, array in state.arrays.items()}
@@ -153,9 +153,9 @@ def write_model(state: ModelState, folder: Path, *, stem: str = "model") -> dict
 
 
 class Columns:
-    """The Parquet files of a folder: nothing is read of one before its size is known to be in order.
+    """The Parquet files of a folder. The size of a file is checked before its numbers are read.
 
-    All that is read of one folder together stays below ``_foreign.most_bytes``.
+    All numbers read from one folder together stay below ``_foreign.most_bytes``.
     """
 
     def __init__(self, folder: Path, checksums: Collection[str]) -> None:
@@ -176,7 +176,7 @@ class Columns:
         return ModelState(described["kind"], described["meta"], arrays)
 
     def read(self, name: str, column: str = "value", *, rows: int) -> NDArray[Any]:
-        """One column of a file, which holds so many finite numbers."""
+        """One column of a file, which must hold ``rows`` finite numbers."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -198,7 +198,7 @@ class Columns:
         return array
 
     def _check(self, parquet: Any, name: str, column: str, rows: int) -> None:
-        """Refuse a file by what it says of itself: another length, other types, too many bytes."""
+        """Refuse a file whose own metadata states another length, other types or too many bytes."""
         about = parquet.metadata
         if about.num_rows != rows:
             raise ForeignError(f"{name} does not hold as many numbers as its description says")
@@ -215,11 +215,11 @@ class Columns:
 
 
 def write_columns(path: Path, columns: dict[str, NDArray[Any]]) -> None:
-    """Arrays of one length as a Parquet file."""
+    """Write arrays of equal length as a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # An open file, since Arrow knows no path that is not UTF-8.
+    # An open file, since Arrow accepts only paths in UTF-8.
     with path.open("wb") as file:
         pq.write_table(pa.table(columns), file, compression="zstd")
 

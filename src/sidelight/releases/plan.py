@@ -1,4 +1,4 @@
-"""What a release will do, decided and checked before anything private is read."""
+"""The plan of a release, decided and checked before anything private is read."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from sidelight.releases.prior_folder import read_public
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One release: which schema, workload, mechanism and budget; every part checked against the others."""
+    """Schema, workload, mechanism and budget of one release, each checked against the others."""
 
     schema: Schema
     workload: Workload
@@ -44,7 +44,7 @@ class Plan:
         ledger: Ledger | None = None,
         settings: dict[str, Any] | None = None,
     ) -> "Plan":
-        """Check all of it, and read the public table; nothing private is touched."""
+        """Make a plan: check every part and read the public data. Nothing private is read."""
         known = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
         recipe = mechanism_of(_default(public) if mechanism is None else mechanism, settings)
         who = agreed_unit(
@@ -68,7 +68,7 @@ class Plan:
         return plan
 
     def _refuse_constants(self) -> None:
-        """Refuse queries that no person can change: there is nothing to protect, and no noise to draw."""
+        """Refuse queries whose answer no person can change: they need no protection, and no noise."""
         for query in self.workload:
             if not query.l1(self.unit):
                 raise WorkloadError(
@@ -83,16 +83,16 @@ class Plan:
 
     @property
     def allotment(self) -> Cost:
-        """What the run may spend."""
+        """The most that the run may spend."""
         return self.mechanism.allotment(self.budget)
 
     @property
     def outlook(self) -> Outlook:
-        """Noise and memory, from public information alone."""
+        """The run's noise and memory, from public information alone."""
         return self.mechanism.outlook(self.domain, self.workload, allotment=self.allotment, unit=self.unit)
 
     def as_json(self) -> dict[str, Any]:
-        """The plan in plain values; also what a checkpoint is recognised by."""
+        """The plan in plain values; a checkpoint is recognised by them, too."""
         outlook = self.outlook
         allotment = self.allotment
         return {
@@ -119,7 +119,7 @@ class Plan:
         self.mechanism.check_total(float(records), allotment=self.allotment, unit=self.unit)
 
     def warn_about(self, records: int) -> None:
-        """Warn where δ is no small probability for a table of that (public) size."""
+        """Warn if δ is 1/n or more for a table of that (public) size n."""
         if self.budget.delta >= 1 / max(records, 1):
             warnings.warn(
                 f"delta = {self.budget.delta:g} is at least 1/n: the promise would allow publishing some "

@@ -1,10 +1,10 @@
 """A fitted prior on disk: plain files, a version, and no pickle.
 
-prior.json              format, records, α, attribute sets, shapes, and a checksum for each other file
-schema.toml             the schema that it was fitted under
-model.<name>.parquet    one column of numbers per potential of q
-other<k>.<name>.parquet the same for other trees
-grain.<name>.parquet    public records and their weights, where the prior keeps some
+prior.json              format, records, attribute sets, shapes, and a checksum for each other file
+schema.toml             the schema that the prior was fitted under
+model.<name>.parquet    one column of numbers per potential of the public model q
+other<k>.<name>.parquet the same for the other trees
+sample.<name>.parquet   public records and their weights, if the prior keeps some
 """
 
 import math
@@ -30,10 +30,8 @@ from sidelight.releases.release import Release
 _PRIOR = PlainFolder(
     noun="prior",
     about="prior.json",
-    format=4,
-    fields=frozenset(
-        {"model", "records", "records_by_attribute", "alpha", "stray", "others", "grain", "grain_share"}
-    ),
+    format=5,
+    fields=frozenset({"model", "records", "records_by_attribute", "others", "sample", "sample_share"}),
     remedy="Fit the prior again.",
 )
 
@@ -41,7 +39,7 @@ _PRIOR = PlainFolder(
 def read_public(source: Any, schema: Schema) -> Any:
     """Public data of any accepted kind: a prior's folder, a release's folder, a table, or a list of them.
 
-    What is fitted or encoded already (a Prior, a Table) is handed through; of an earlier release, its model.
+    A fitted Prior and an encoded Table are returned as they are; of an earlier release, its model is.
     """
     if isinstance(source, list | tuple):
         return [read_public(one, schema) for one in source]
@@ -51,7 +49,7 @@ def read_public(source: Any, schema: Schema) -> Any:
         if (folder / "release.json").is_file():
             return _same_domain(Release.load(folder), folder, schema).model
     if isinstance(source, Table) and source.domain == schema.domain:
-        return Table.read(source, schema)  # under what this schema declares impossible
+        return Table.read(source, schema)  # with this schema's impossible combinations
     if isinstance(source, Release):
         return source.model
     if isinstance(source, Prior | Table) or hasattr(source, "count_many"):
@@ -60,7 +58,7 @@ def read_public(source: Any, schema: Schema) -> Any:
 
 
 def marks_of_public(public: Any, key: str) -> dict[str, Marks]:
-    """The marks of what ``read_public`` gave, one set for each public input."""
+    """The marks (keyed digests) of what ``read_public`` returned, one set for each public input."""
     listed = public if isinstance(public, list | tuple) else [] if public is None else [public]
     return {
         f"public {place}" if len(listed) > 1 else "public": _marks(one, key)
@@ -73,11 +71,13 @@ def _marks(public: Any, key: str) -> Marks:
         return marks_of(public, None, key)
     models: list[Model] = []
     if isinstance(public, Prior):
-        models = [public.model, *public.others, *([] if public.grain is None else [public.grain])]
+        models = [public.model, *public.others, *([] if public.sample is None else [public.sample])]
     elif isinstance(public, Model):
         models = [public]
     arrays = [array for model in models for array in model.state().arrays.values()]
-    if not models:  # counted where it is, or weighted: its single attributes tell it apart well enough
+    if (
+        not models
+    ):  # a table that is not in memory, or weighted: its one-way marginals identify it well enough
         arrays = [np.asarray(counts) for counts in public.count_many([(a,) for a in public.domain.attrs])]
     return {"counts": digest((np.ascontiguousarray(array).tobytes() for array in arrays), key)}
 
@@ -102,19 +102,17 @@ def load_prior(folder: Path, schema: Schema | None = None) -> Prior:
         )
     domain, columns = fitted.domain, Columns(folder, about["checksums"])
     with reading(folder / _PRIOR.about, _PRIOR.remedy):
-        grain = about["grain"]
+        sample = about["sample"]
         return Prior(
             GraphicalModel.from_state(domain, columns.model(about["model"])),
             _by_attribute(about["records_by_attribute"], domain),
             _at_least_0(about["records"]),
-            _by_attribute(about["alpha"], domain),
-            _at_least_0(about["stray"]),
             tuple(
                 GraphicalModel.from_state(domain, columns.model(other, stem=f"other{place}"))
                 for place, other in enumerate(about["others"])
             ),
-            None if grain is None else Support.from_state(domain, columns.model(grain, stem="grain")),
-            min(_at_least_0(about["grain_share"]), 1.0),
+            None if sample is None else Support.from_state(domain, columns.model(sample, stem="sample")),
+            min(_at_least_0(about["sample_share"]), 1.0),
         )
 
 
@@ -132,7 +130,7 @@ def _at_least_0(number: Any) -> float:
 def _same_domain(release: Release, folder: Path, schema: Schema) -> Release:
     if release.model.domain != schema.domain:
         raise SchemaError(
-            f"the release in {folder} was made under another schema, so it cannot serve as public data here."
+            f"the release in {folder} was made under another schema, so it cannot be public data here."
         )
     return release
 
@@ -142,13 +140,11 @@ def _write(prior: Prior, schema: Schema, folder: Path) -> dict[str, Any]:
     return {
         "records": prior.records,
         "records_by_attribute": dict(prior.records_by_attribute),
-        "alpha": dict(prior.alpha),
-        "stray": prior.stray,
         "others": [
             write_model(other.state(), folder, stem=f"other{place}")
             for place, other in enumerate(prior.others)
         ],
-        "grain_share": prior.grain_share,
-        "grain": None if prior.grain is None else write_model(prior.grain.state(), folder, stem="grain"),
+        "sample_share": prior.sample_share,
+        "sample": None if prior.sample is None else write_model(prior.sample.state(), folder, stem="sample"),
         "model": write_model(prior.model.state(), folder),
     }

@@ -1,7 +1,7 @@
 """What may be published: a model, the measurements behind it, and what they cost."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from sidelight._memory import check_room
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.measurement import Measurement
-from sidelight.mechanisms.base import Outcome
 from sidelight.models.model import Array, Model
 from sidelight.privacy.event import Event
+from sidelight.releases.card import Card
 from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
 
 
@@ -28,47 +28,39 @@ class Release:
 
     model: Model
     measurements: tuple[Measurement, ...]
-    events: tuple[Event, ...]
+    card: Card
+    """How the release came about: mechanism, settings, unit, ε, δ, spending, versions, noise source."""
     schema: Schema | None = None
-    """How codes become values again; None for a release of codes."""
-    card: dict[str, Any] = field(default_factory=dict)
-    """Mechanism, settings, unit, ε, δ, ρ spent, events, versions, noise source."""
+    """The schema, by which codes become values again; None for a release of codes."""
     kind: str = "pyarrow"
-    """The kind of frame that came in, and that goes out."""
+    """The kind of the private table, such as pandas; answers and samples have the same kind."""
 
-    @classmethod
-    def of(
-        cls,
-        outcome: Outcome,
-        *,
-        schema: Schema | None = None,
-        card: dict[str, Any] | None = None,
-        kind: str = "pyarrow",
-    ) -> "Release":
-        """The release of what a mechanism ended with; its card is what the mechanism tells, unless said."""
-        told = outcome.told if card is None else card
-        return cls(outcome.model, outcome.measurements, outcome.events, schema, told, kind)
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Every spending in its order."""
+        return self.card.events
 
     @property
     def total(self) -> float:
-        """n, public or noisy."""
+        """The number of records n: exact where it is public, otherwise noisy."""
         return self.model.total
 
     def count(self, attrs: Iterable[str] | str) -> Array:
-        """Released counts over these attributes, axes in the order asked, scaled to the total."""
+        """Released counts over these attributes; the axes are in the order asked, the sum is the total."""
         return np.asarray(self.model.count(_names(attrs)), dtype=np.float64)
 
     def error_bars(self, attrs: Iterable[str] | str) -> ErrorBars:
-        """The counts as arrays, with the errors that noise and the model make; sums of cells too."""
+        """The counts and their errors, due to noise and to the model, as arrays; also for sums of cells."""
         return self._errors.bars(_names(attrs))
 
     def answer(self, attrs: Iterable[str] | str, *, confidence: float = 0.95) -> Any:
-        """A frame of one record a cell: values, estimate, errors, interval and source.
+        """A frame with one record for each cell: values, estimate, errors, interval and source.
 
-        ``noise_error`` is what the noise makes, and missing where none is known to be in the counts;
-        ``model_error`` what the model and the public data make, and missing in releases of sidelights
-        that did not estimate it. ``standard_error`` and the interval hold all that is known.
-        The source is ``private``, ``both`` (answers and a prior) or ``model``. See docs/guides/error_bars.md.
+        ``noise_error`` is the standard error due to noise; it is missing where no noise is known to be in the
+        counts. ``model_error`` is the standard error due to the model and the public data; it is missing in
+        releases of versions that did not estimate it. ``standard_error`` and the interval include both.
+        The source is ``private`` (noisy answers), ``both`` (noisy answers and public data) or ``model``.
+        See docs/guides/error_bars.md.
         """
         import pyarrow as pa
 
@@ -98,10 +90,10 @@ class Release:
         return from_arrow(pa.table(columns), self.kind)
 
     def sample(self, records: int | None = None, *, seed: int) -> Any:
-        """A synthetic table of the kind that came in, with its labels and units; n records unless said."""
+        """A synthetic table of the private table's kind, with its labels and units; n records by default."""
         number = max(1, round(self.total)) if records is None else records
         _check.natural(records=number, seed=seed)
-        # As codes, drawn and shuffled, and then as values.
+        # Three copies: codes as drawn, codes as shuffled, and values.
         check_room(24 * number * max(1, len(self.model.domain)), "so many records")
         drawn = self.model.sample(number, seed=seed)
         table = Table.of_codes(drawn.domain, drawn.codes(), schema=self.schema, kind=self.kind)
@@ -122,8 +114,10 @@ class Release:
 
     def __repr__(self) -> str:
         names = ", ".join(self.model.domain.attrs)
-        how = f"{self.card['mechanism']}, " if "mechanism" in self.card else ""
-        return f"Release({how}{len(self.measurements)} measurements, {self.total:,.0f} records of {names})"
+        return (
+            f"Release({self.card.mechanism}, {len(self.measurements)} measurements, "
+            f"{self.total:,.0f} records of {names})"
+        )
 
     def _repr_html_(self) -> str:
         from sidelight.releases.notebook import release_html
@@ -132,14 +126,14 @@ class Release:
 
     @cached_property
     def _errors(self) -> ModelErrors:
-        return ModelErrors(self.model, self.measurements, self.card.get("model_error"))
+        return ModelErrors(self.model, self.measurements, self.card.model_error)
 
     def _values(self, attr: str, codes: Any) -> Any:
         if self.schema is None:
             return codes
         labels = self.schema.column(attr).code_labels()
         shown = [labels[code] for code in codes.tolist()]
-        # A column of one type: numbers beside "missing" are told as text.
+        # A column has one type, so numbers become text where "missing" is among them.
         return shown if len({type(label) for label in labels}) == 1 else [str(label) for label in shown]
 
 

@@ -1,7 +1,7 @@
-"""The front door: from a private table to a release in one call."""
+"""``sl.release``: from a private table to a release in one call."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -16,21 +16,22 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy.budget import Epsilon
-from sidelight.privacy.convert import epsilon_of
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, new_run
+from sidelight.privacy.chained_ledger import new_run
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.marks import Marks
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
+from sidelight.releases.card import AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
 from sidelight.releases.prior_folder import marks_of_public
 from sidelight.releases.release import Release
-from sidelight.uncertainty.disagreement import disagreements
+from sidelight.uncertainty.disagreement import Disagreement, disagreements
 
 _LISTED = 2000
-"""At most so many marginals of the workload are named on a release card."""
+"""Most marginals of the workload that a release card lists."""
 
 
 def release(
@@ -49,24 +50,26 @@ def release(
     progress: bool | Progress = True,
     **settings: Any,
 ) -> Release:
-    """Spend privacy budget once; get a release that anyone may see.
+    """Spend privacy budget once, and get a release that anyone may see.
 
     Args:
         private: a path (.csv, .parquet, a glob), a pandas, polars or pyarrow table, a DuckDB
             relation, a Spark DataFrame, or ``postgresql://…#table``.
-        schema: columns, bins and labels, declared beforehand; or the file that holds them.
-        epsilon: what to spend of ε, at ``delta``, or at the ledger's δ where a ledger is given.
-        delta: δ; a probability well below 1/n.
-        public: a public table of the same schema, for the mechanisms that use one.
-        unit: what one person can change, ``replace`` or ``add-or-remove``; unless said, that of
+        schema: columns, bins and labels, declared beforehand; or the path of a schema file.
+        epsilon: the ε that this release spends, counted at ``delta`` or at the ledger's δ.
+        delta: δ, a probability well below 1/n; leave it out with a ledger, which has its own.
+        public: public data, for the mechanisms that use some: a table of the same schema; for ``aperture``
+            also an earlier release, the folder of a prior, or a list of them.
+        unit: what one person can change, ``replace`` or ``add-or-remove``; by default that of
             schema and ledger.
-        mechanism: a name, or a mechanism with its settings.
+        mechanism: a name, or a mechanism with its settings; by default ``aperture`` with public data, and
+            ``mwem`` without.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
-        ledger: a file or database that keeps this table's spending for ever.
-        checkpoint: a folder in which every paid output is journalled; the same call resumes.
-        noise: operating-system noise unless said; ``sl.testing.SeededNoise`` for experiments.
-        progress: bars on standard error, where that is a terminal.
-        settings: the mechanism's own fields, such as ``rounds=30``.
+        ledger: the file or database that records this table's spending for ever; see ``sl.SqlLedger``.
+        checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
+        noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
+        progress: whether to show progress bars on standard error, if that is a terminal.
+        settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
     bars = progress_of(progress)
@@ -90,7 +93,7 @@ def run(
     noise: NoiseSource | None = None,
     progress: Progress,
 ) -> Release:
-    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the books."""
+    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run."""
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
     identity = _identity(plan)
@@ -104,7 +107,7 @@ def run(
         # PRIVACY: n is public under replacement.
         plan.check_total(table.records)
         plan.warn_about(table.records)
-    if not isinstance(ledger, MemoryLedger):  # which no other table will ever see
+    if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
         ledger.for_table(marks_of(table, private, ledger.key))
     label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
 
@@ -124,8 +127,8 @@ def run(
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
         ledger.close(number)
     except BaseException as error:
-        # Without a checkpoint nobody can take this run up again, and a run that paid for nothing has
-        # nothing to take up: what it did not spend goes back.
+        # A run without a checkpoint cannot be resumed, and a run that paid for nothing need not be: what it
+        # did not spend goes back.
         begun = ledger.knows(number)
         paid = begun and any(ledger.events(number))
         if journal is None or not (paid or journal.outputs):
@@ -142,19 +145,19 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    card = outcome.told | _card(plan, outcome, ledger, number, source)
-    return Release.of(outcome, schema=plan.schema, card=card, kind=table.kind)
+    card = _card(plan, outcome, ledger, number, source)
+    return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    """What makes a run this run and no other: a checkpoint resumes only where all of it is the same."""
+    """What identifies a run: a checkpoint resumes only if all of it is the same."""
     return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
 def _journal(
     folder: Path, ledger: Ledger, identity: dict[str, Any], tables: Callable[[str], dict[str, Marks]]
 ) -> Journal:
-    """The run's journal; a new run is named there before it begins, so that no crash can lose it."""
+    """The run's journal. A new run is named there before it begins, so that no crash can lose it."""
     journal = Journal.open(folder, run=new_run(), settings=identity, tables=tables)
     if not journal.outputs and ledger.knows(journal.run) and _came_to_nothing(ledger, journal.run):
         journal.restart(new_run(), identity)
@@ -162,64 +165,72 @@ def _journal(
 
 
 def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
-    """Whether a run gave everything back, and died before its journal could forget it."""
+    """Whether a run paid for nothing and was closed, but its process died before the journal was removed."""
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
-def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: NoiseSource) -> dict[str, Any]:
-    """All that a reader needs to know about how the release was made; nothing private."""
+def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: NoiseSource) -> Card:
+    """The release's card: how the release was made, and nothing private."""
     charged = ledger.run(run_id)
-    spent = charged.spent.value
-    pure = isinstance(plan.allotment, Epsilon)
-    card: dict[str, Any] = {
-        "mechanism": plan.mechanism.name,
-        "settings": plan.mechanism.settings(),
-        "unit": {"relation": plan.unit.relation, "records": plan.unit.records},
-        "promise": f"({plan.budget.epsilon:g}, {plan.budget.delta:g})-differential privacy under "
-        + plan.unit.describe(),
-        "epsilon": plan.budget.epsilon,
-        "delta": plan.budget.delta,
-        "accounting": "pure" if pure else "zcdp",
-        "allotted": str(plan.allotment.value),
-        "spent": str(spent),
-        "epsilon_spent": float(spent) if pure else epsilon_of(float(spent), plan.budget.delta),
-        "total": outcome.model.total,
-        "workload": {
-            "queries": len(plan.workload),
-            "marginals": len(plan.workload.supports),
-            "supports": [list(attrs) for attrs in plan.workload.supports[:_LISTED]],
-            "asked": _asked(plan),
-        },
-        "public": None if plan.public is None else {"records": _number_of_records(plan.public)},
-        "events": [event.as_json() for event in outcome.events],
-        "ledger": {"name": ledger.promise.shown, "run": run_id, "head": ledger.head},
-        "noise": noise.name,
-        "private": noise.is_private,
-        "schema": plan.schema.fingerprint,
-        "versions": {name: version(name) for name in ("sidelight", "numpy", "scipy")}
-        | {"python": platform.python_version()},
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    events = outcome.events
+    paid_again = None
     if charged.repeats:
         # A crash lost what was drawn, or the checkpoint was a copy: the ledger was charged for all draws.
-        path = sum((event.cost.value for event in outcome.events), start=Fraction(0))
-        card["paid_again"] = {"events": charged.repeats, "cost": str(spent - path)}
-    if isinstance(plan.public, Table) and "public_error" not in outcome.facts:
-        card["public_error"] = disagreements(outcome.measurements, plan.public, total=outcome.model.total)
-    if not noise.is_private:
-        card["warning"] = (
-            "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
-        )
-    return card
+        path = sum((event.cost.value for event in events), start=Fraction(0))
+        paid_again = PaidAgain(events=charged.repeats, cost=charged.spent.value - path)
+    return Card(
+        mechanism=plan.mechanism.name,
+        settings=plan.mechanism.settings(),
+        papers=plan.mechanism.papers,
+        unit=plan.unit,
+        epsilon=float(plan.budget.epsilon),
+        delta=float(plan.budget.delta),
+        accounting="pure" if isinstance(plan.allotment, Epsilon) else "zcdp",
+        allotted=plan.allotment.value,
+        spent=charged.spent.value,
+        events=events,
+        paid_again=paid_again,
+        ledger=LedgerEntry(name=ledger.promise.shown, run=run_id, head=ledger.head),
+        noise=noise.name,
+        private=noise.is_private,
+        workload=_workload(plan),
+        public=_public(plan, outcome),
+        schema=plan.schema.fingerprint,
+        total=outcome.model.total,
+        model_error=outcome.model_error,
+        notes=outcome.notes,
+        rounds=outcome.rounds,
+        aperture=outcome.aperture,
+        versions={name: version(name) for name in ("sidelight", "numpy", "scipy")}
+        | {"python": platform.python_version()},
+        created=datetime.now(UTC).replace(microsecond=0),
+    )
 
 
-def _number_of_records(public: Any) -> float | None:
-    """How many public records there are, where they are counted; the model of an earlier release has none."""
+def _workload(plan: Plan) -> AskedWorkload:
+    """The workload as it can be asked for again: by name, or by its queries where these are not too many."""
+    asked, sets = plan.workload, plan.workload.attribute_sets
+    name = asked.name_in(plan.domain)
+    return AskedWorkload(
+        queries=len(asked),
+        marginals=len(sets),
+        attribute_sets=sets[:_LISTED],
+        asked=name if name is not None or len(asked) > _LISTED else tuple(asked.as_json()),
+    )
+
+
+def _public(plan: Plan, outcome: Outcome) -> PublicData | None:
+    """How many public records there are, where they are counted; and how far off they are.
+
+    The model of an earlier release has no records. APERTURE tells by itself how far it moved.
+    """
+    public = plan.public
+    if public is None:
+        return None
     number = getattr(public, "records", None)
-    return number if isinstance(number, int | float) else None
-
-
-def _asked(plan: Plan) -> str | list[dict[str, Any]] | None:
-    """The workload as it can be asked for again: its name, or its queries where they are not too many."""
-    name = plan.workload.name_in(plan.domain)
-    return name if name is not None or len(plan.workload) > _LISTED else plan.workload.as_json()
+    apart: Sequence[Disagreement] = ()
+    if isinstance(public, Table) and outcome.aperture is None:
+        apart = disagreements(outcome.measurements, public, total=outcome.model.total)
+    return PublicData(
+        records=float(number) if isinstance(number, int | float) else None, disagreements=tuple(apart)
+    )

@@ -1,7 +1,7 @@
-"""The front door for people who know scikit-learn: ``Synthesizer(…).fit(private).sample(n)``.
+"""``sl.release`` for people who know scikit-learn: ``Synthesizer(…).fit(private).sample(n)``.
 
-Nothing here that ``sl.release`` could not do. The constructor stores its parameters and looks at
-none of them, so ``sklearn.base.clone`` and ``set_params`` work; scikit-learn itself is not needed.
+The constructor stores its parameters without looking at them, so ``sklearn.base.clone`` and
+``set_params`` work; scikit-learn itself is not needed.
 """
 
 import inspect
@@ -21,28 +21,28 @@ from sidelight.releases.release import Release
 from sidelight.releases.run import release
 
 _DELTA = 1e-9
-"""δ where neither the caller nor a ledger says one."""
+"""δ if neither the caller nor a ledger gives one."""
 
 
 class Synthesizer:
     """Fit a private table once, draw synthetic tables from it for ever.
 
-    **Each ``fit`` spends ε anew**, also on the same table, in a loop or in a search over settings.
+    **Each ``fit`` spends ε again**, also on the same table, in a loop or in a search over settings.
     With a ``ledger`` all fits of a table are counted together, and refused once the promise is
-    used up. Without one nobody counts, and a second fit warns. Sampling costs nothing.
+    used up. Without a ledger nothing counts them, and a second fit warns. Sampling costs nothing.
 
     Args:
-        epsilon: what each fit spends of ε.
-        delta: δ; unless said the ledger's, or 1e-9 without a ledger.
-        schema: columns, bins and labels, declared beforehand; or the file that holds them. It is
-            needed: learned from the private table it would leak.
+        epsilon: the ε that each fit spends.
+        delta: δ; by default the ledger's, or 1e-9 without a ledger.
+        schema: columns, bins and labels, declared beforehand; or the path of a schema file. It is
+            required, because a schema learned from the private table would leak.
         mechanism: a name, or a mechanism with its settings.
-        workload: the queries to answer well: ``3-way`` unless said.
-        unit: what one person can change; that of schema and ledger unless said.
-        ledger: a file or database that keeps this table's spending for ever.
-        checkpoint: a folder in which every paid output is journalled; the same fit resumes.
-        noise: operating-system noise unless said; ``sl.testing.SeededNoise`` for experiments.
-        progress: bars on standard error, where that is a terminal.
+        workload: the queries to answer well; by default ``3-way``.
+        unit: what one person can change; by default that of schema and ledger.
+        ledger: the file or database that records this table's spending for ever.
+        checkpoint: a folder for the journal of paid answers; after an interruption the same fit resumes.
+        noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
+        progress: whether to show progress bars on standard error, if that is a terminal.
 
     >>> import numpy as np, sidelight as sl
     >>> schema = sl.Schema.from_domain({"age": 4, "sex": 2})
@@ -83,13 +83,13 @@ class Synthesizer:
         self.progress = progress
 
     def fit(self, private: Any, y: None = None, *, public: Any = None) -> Self:
-        """Spend ε on the private table; ``release_`` is what came of it.
+        """Spend ε on the private table, and keep the result as ``release_``.
 
         Args:
-            private: a table of any kind that ``sl.release`` takes, labels and all in one.
-            y: always None; scikit-learn's pipelines give it.
-            public: a public table of the same schema. By name only, so that nobody's labels are
-                taken for public data.
+            private: a table of any kind that ``sl.release`` takes, with the label column in it.
+            y: always None; scikit-learn's pipelines pass it.
+            public: a public table of the same schema. It must be given by name, so that private labels
+                passed as ``y`` are never taken for public data.
         """
         if y is not None:
             raise SettingError(
@@ -104,8 +104,8 @@ class Synthesizer:
             )
         if self.ledger is None and hasattr(self, "release_"):
             warnings.warn(
-                f"this Synthesizer is fitted again without a ledger: it spends ε = {self.epsilon:g} once "
-                "more, and nobody adds it to what the last fit spent. Give a ledger that counts both.",
+                f"this Synthesizer is fitted again without a ledger: it spends another ε = {self.epsilon:g}, "
+                "and nothing adds that to what the last fit spent. Give a ledger, which counts both.",
                 PrivacyWarning,
                 stacklevel=2,
             )
@@ -126,9 +126,10 @@ class Synthesizer:
         return self
 
     def sample(self, n: int | None = None, *, seed: int | None = None) -> Any:
-        """A synthetic table of the kind that was fitted; as many records as it had unless said.
+        """A synthetic table of the same kind as the fitted one, by default with as many records.
 
-        Costs no privacy. Without a seed each call draws other records; ``seed_`` draws them again.
+        It costs no privacy. Without a seed each call draws other records; the attribute ``seed_`` then holds
+        the seed that draws the same records again.
         """
         if not hasattr(self, "release_"):
             raise NotFittedError(
@@ -145,7 +146,7 @@ class Synthesizer:
         return {name: getattr(self, name) for name in _parameters()}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the constructor; they hold from the next fit on."""
+        """Set parameters of the constructor; they apply from the next fit on."""
         unknown = [name for name in params if name not in _parameters()]
         if unknown:
             raise SettingError(

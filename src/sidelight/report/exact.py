@@ -1,4 +1,4 @@
-"""Exact comparisons for a PRIVATE report: the one file here that looks at a table.
+"""Exact comparisons for a PRIVATE report; the only file of the report that looks at a table.
 
 PRIVACY: all of this sees exact counts. What it returns may go on a page that says PRIVATE at its
 top and in its name, and nowhere else.
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compare(release: Release, table: Table, wanted: Iterable[Attrs]) -> Comparison:
-    """The gap on each of these marginals, and on every measured one."""
+    """Compare the release with exact counts on these marginals and on every measured one."""
     domain = release.model.domain
     if table.domain.sizes != domain.sizes:
         raise DataError(

@@ -20,7 +20,7 @@ _SHADES = 12
 
 
 def budget_bar(key: str, spendings: Sequence[Spending], unspent: float, *, most: int = 240) -> str:
-    """One segment an event, in order, coloured by step; what was not spent is hatched."""
+    """A bar with one segment for each event, in order, coloured by step; the unspent part is hatched."""
     segments, at = [], 0.0
     for step, share in _in_order(spendings, most):
         segments.append(
@@ -40,7 +40,7 @@ def budget_bar(key: str, spendings: Sequence[Spending], unspent: float, *, most:
 
 
 def one_way_chart(key: str, drawn: OneWay) -> str:
-    """Bars that carry their labels, or narrow columns where there are too many."""
+    """Labelled bars; or narrow columns, if there are more than fourteen values."""
     description = _told(drawn)
     title = f"Released counts of {drawn.values.attr}"
     top = float(max(_highest(drawn), 1e-9))
@@ -50,12 +50,12 @@ def one_way_chart(key: str, drawn: OneWay) -> str:
 
 
 def heat_map(key: str, drawn: TwoWay) -> str:
-    """A pair's counts as shades; numbers inside where they fit."""
+    """A pair's counts as shades, with numbers inside where they fit."""
     left, above = 110, 8
     rows, columns = drawn.counts.shape
     wide = (_WIDTH - left - 2) / columns
     high = 26.0 if rows <= 10 else 20.0
-    # "Others" are many labels at once: they do not set the scale, and are shaded as full beyond it.
+    # "Others" are many labels at once: they do not set the scale, and get the darkest shade beyond it.
     single = drawn.counts[: drawn.down.rest, : drawn.across.rest]
     top = float(max(single.max(), 1e-9))
     shades = np.clip(np.ceil(drawn.counts / top * _SHADES), 0, _SHADES).astype(int)
@@ -211,7 +211,7 @@ def _told_pair(drawn: TwoWay) -> str:
 
 
 def _in_order(spendings: Sequence[Spending], most: int) -> Iterable[tuple[str, float]]:
-    """One segment an event; where there are too many, one a step."""
+    """One segment for each event; if there are too many, one for each step."""
     if len(spendings) <= most:
         return [(spending.step, spending.share) for spending in spendings]
     steps = dict.fromkeys(spending.step for spending in spendings)

@@ -1,7 +1,7 @@
 """Which parts of a release are drawn, and the numbers behind each drawing.
 
-A page has room for some attributes, some pairs and some values. What does not fit is merged or
-counted, never dropped in silence: neighbouring bins are added up, rare labels become "others".
+A page has room for some attributes, some pairs and some values. The rest is merged or counted, never
+dropped silently: neighbouring bins are added up, rare labels become "others".
 """
 
 import itertools
@@ -21,53 +21,53 @@ from sidelight.report.words import joined
 from sidelight.uncertainty.error_bars import ErrorBars
 
 ONE_WAY = 24
-"""How many attributes are drawn."""
+"""Most attributes that are drawn."""
 TWO_WAY = 8
-"""How many pairs are drawn."""
+"""Most pairs that are drawn."""
 STRUCTURE = 24
-"""How many attributes the picture of the structure holds."""
+"""Most attributes in the picture of the structure."""
 
 _LABELLED = 14
-"""How many bars can carry their own labels."""
+"""Most bars with labels of their own."""
 _COLUMNS = 60
-"""How many narrow columns fit side by side."""
+"""Most narrow columns side by side."""
 _SIDE = 16
-"""How many values one side of a heat map holds."""
+"""Most values on one side of a heat map."""
 _PAIRS_TRIED = 120
-"""How many pairs are compared before the most informative are drawn."""
+"""Most pairs that are compared to find the most informative ones."""
 _PAIR_CELLS = 1_000_000
 """Pairs with more cells are not counted for a picture."""
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of one attribute as drawn: some codes may share a place."""
+    """The values of one attribute as drawn: several codes may share a position."""
 
     attr: str
     labels: tuple[str, ...]
     place: NDArray[np.int64]
-    """For each code, which label it is drawn under."""
+    """For each code, the position of the label that it is drawn under."""
     is_ordered: bool
     size: int
-    """How many codes there are."""
+    """The number of codes."""
 
     @property
     def is_merged(self) -> bool:
-        """Whether some places hold several codes."""
+        """Whether some positions hold several codes."""
         return len(self.labels) < self.size
 
     @property
     def rest(self) -> int | None:
-        """The place of "others", whose count would dwarf those of single labels; None where there is none."""
+        """The position of "others", whose count would dwarf those of single labels; None if there is none."""
         return len(self.labels) - 1 if self.is_merged and not self.is_ordered else None
 
     @property
     def codes(self) -> NDArray[np.int64]:
-        """How many codes each place holds."""
+        """The number of codes at each position."""
         return np.bincount(self.place, minlength=len(self.labels))
 
     def merge(self, counts: NDArray[np.generic], axis: int = 0) -> Array:
-        """Counts by code to counts by place."""
+        """Sum counts by code to counts by position."""
         moved = np.moveaxis(np.asarray(counts, dtype=np.float64), axis, 0)
         merged = np.zeros((len(self.labels), *moved.shape[1:]))
         np.add.at(merged, self.place, moved)
@@ -81,15 +81,15 @@ class OneWay:
     values: Values
     counts: Array
     half: Array | None
-    """Half the 95% interval of each count, before it is cut at 0; None where nothing is known."""
+    """Half the width of each count's 95% interval, before it is cut at 0; None if it is unknown."""
     stddev: float | None
-    """σ of the noise on one value's count, before any merging; None where nothing measured it."""
+    """σ of the noise on one value's count, before any merging; None if the attribute was not measured."""
     model_error: float | None
-    """The model's error on the count that it misses most, before any merging; None where it is not known."""
+    """The model's largest error on a value's count, before any merging; None if it is unknown."""
     about: str
-    """What the interval holds, in words."""
+    """What the interval includes, in words."""
     exact: Array | None = None
-    """PRIVATE, where a comparison was asked for."""
+    """PRIVATE: the exact counts, if a comparison was asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +100,15 @@ class TwoWay:
     across: Values
     counts: Array
     stddev: float | None
-    """σ of the noise on one cell's count, before any merging; None where nothing measured the pair."""
+    """σ of the noise on one cell's count, before any merging; None if the pair was not measured."""
     model_error: float | None
-    """The model's error on the cell that it misses most, before any merging; None where it is not known."""
+    """The model's largest error on a cell, before any merging; None if it is unknown."""
     information: float
     """Mutual information of the two attributes in the model, in bits."""
 
     @property
     def name(self) -> str:
-        """The pair."""
+        """The names of both attributes."""
         return joined((self.down.attr, self.across.attr))
 
 
@@ -117,16 +117,16 @@ class Structure:
     """Which attributes were measured together."""
 
     attrs: Attrs
-    """Those that are drawn: the most connected first."""
+    """The attributes that are drawn, the most connected first."""
     edges: dict[tuple[str, str], int]
-    """How many measurements hold both attributes."""
+    """For each pair, the number of measurements that contain both attributes."""
     measured: frozenset[str]
     left_out: int
     """How many attributes are not drawn."""
 
 
 def values_of(release: Release, attr: str, *, most: int | None = None) -> Values:
-    """An attribute's values; merged to at most ``most`` places, or to what one chart holds."""
+    """An attribute's values, merged to at most ``most`` positions, or to as many as one chart holds."""
     labels, ordered = _labels(release, attr)
     size = len(labels)
     limit = most if most is not None else (_COLUMNS if ordered else _LABELLED)
@@ -163,7 +163,7 @@ def attributes_drawn(release: Release) -> Attrs:
 
 
 def two_way(release: Release) -> list[TwoWay]:
-    """The most informative pairs, measured ones before those that the model alone tells of."""
+    """The most informative pairs; measured pairs come before others."""
     domain = release.model.domain
     small = [pair for pair in _pairs_measured(release) if domain.size(pair) <= _PAIR_CELLS]
     drawn = _most_informative(release, small[:_PAIRS_TRIED], TWO_WAY, least=1e-6)
@@ -176,7 +176,7 @@ def two_way(release: Release) -> list[TwoWay]:
 
 
 def structure(release: Release) -> Structure:
-    """Attributes joined by what was measured."""
+    """Attributes joined by the measurements that contain both."""
     edges: dict[tuple[str, str], int] = {}
     degree: dict[str, int] = {}
     domain = release.model.domain
@@ -197,7 +197,7 @@ def structure(release: Release) -> Structure:
 
 
 def _half(bars: ErrorBars, values: Values) -> Array | None:
-    """Half the interval of each place; several values share the errors of their sum."""
+    """Half the width of the interval at each position; merged values have the interval of their sum."""
     if bars.standard_error is None:
         return None
     halves = []
@@ -261,7 +261,7 @@ def _pair(release: Release, pair: Attrs, information: float) -> TwoWay:
 
 
 def _labels(release: Release, attr: str) -> tuple[tuple[str, ...], int]:
-    """A label for each code, and how many of the first codes stand in an order of size."""
+    """A label for each code, and how many of the first codes are ordered by size."""
     size = release.model.domain.sizes[attr]
     if release.schema is None:
         return tuple(str(code) for code in range(size)), size
@@ -271,7 +271,7 @@ def _labels(release: Release, attr: str) -> tuple[tuple[str, ...], int]:
 
 
 def _neighbours(attr: str, labels: tuple[str, ...], ordered: int, limit: int) -> Values:
-    """Neighbouring codes share a place; "other" and "missing" keep their own."""
+    """Neighbouring codes share a position; "other" and "missing" keep their own."""
     special = len(labels) - ordered
     together = math.ceil(ordered / max(1, limit - special))
     places = math.ceil(ordered / together)
@@ -288,7 +288,7 @@ def _neighbours(attr: str, labels: tuple[str, ...], ordered: int, limit: int) ->
 
 
 def _most_frequent(attr: str, labels: tuple[str, ...], counts: Array, limit: int) -> Values:
-    """The labels with the largest released counts keep their place; the rest share one."""
+    """The labels with the largest released counts keep their position; the rest share one."""
     kept = np.sort(np.argsort(-counts, kind="stable")[: limit - 1])
     place = np.full(len(labels), limit - 1, dtype=np.int64)
     place[kept] = np.arange(limit - 1)

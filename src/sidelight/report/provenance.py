@@ -1,51 +1,53 @@
-"""How a release came about: public data, citation, and how to do it again. From the card alone."""
+"""How a release was made, from its card alone: public data, citation, and the command to repeat it."""
 
-import importlib
 import json
-import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sidelight.errors import SidelightError
 from sidelight.mechanisms.registry import mechanism_of
+from sidelight.releases.card import Card
 from sidelight.releases.release import Release
 from sidelight.report.words import joined, number, percent, tiny
-from sidelight.sources import shown_name
 
-_AUTHOR = r"[A-Z][\w'’-]+"
-_PAPER = re.compile(
-    rf'{_AUTHOR}(?:,? (?:and )?{_AUTHOR})*(?:,? "[^"]+")? \(\d{{4}}\)(?:,? arXiv:\d{{4}}\.\d{{4,5}})?'
-)
-"""Authors, perhaps a title, a year and perhaps an arXiv number, as every mechanism's docstring has them."""
 _LINE, _LINE_BREAK = "\n", " \\\n    "
 _NOTHING = object()
+_DIFFERENCE = (
+    "Each difference is the root mean square over the measured numbers, in records, less the part "
+    "that noise explains. These numbers were selected because the model was far off there; most "
+    "others are closer."
+)
+_MOVED = (
+    "Each number says how far noisy answers moved the release away from the public data: the absolute "
+    "differences of a marginal's cells, added up, as a share of all records (200% at most)."
+)
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class Apart:
     """How far public and private data were apart on one marginal, by noisy measurement."""
 
     name: str
     error: str
     numbers: int | None = None
-    """How many noisy numbers tell so; None where the card does not say."""
+    """How many noisy numbers this is estimated from; None where the card does not say."""
 
 
 @dataclass(frozen=True)
 class PublicPart:
-    """What public data did for this release."""
+    """How public data contributed to this release."""
 
     records: int | None
-    disagreements: tuple[Disagreement, ...]
-    """The largest first, where they can be compared."""
+    disagreements: tuple[Apart, ...]
+    """Largest first."""
     measure: str
-    """What a disagreement's number means."""
+    """What a disagreement's number means, in words."""
     taken: tuple[str, ...]
-    """Marginals that were taken from the public table in place of a measurement, or that its model holds."""
+    """Marginals taken from the public table in place of a measurement, or held by the public model."""
     unmeasured: tuple[str, ...]
-    """Attributes that no measurement is about: all the release says of them is public or assumed."""
+    """Attributes that no measurement is about; their counts rest on public data or assumptions."""
 
 
 @dataclass(frozen=True)
@@ -53,116 +55,89 @@ class Provenance:
     """How to cite a release, and how to make another like it."""
 
     citation: str
-    papers: tuple[str, ...]
     command: str
-    """What asks for the same again; FOLDER is the release, other capitals are the reader's own files."""
+    """The commands that repeat the plan; FOLDER is the release, other capitals are the reader's own files."""
     unsaid: tuple[tuple[str, str], ...]
-    """Settings that differ from the mechanism's own and cannot be said on a command line."""
+    """Settings that differ from the mechanism's defaults and cannot be given on a command line."""
     settings: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str], ...]
-    schema: str | None
-    ledger: tuple[tuple[str, str], ...]
-    """Name, run and head."""
 
 
 def public_part(release: Release) -> PublicPart | None:
     """What the card says about public data; None where none was used."""
-    public = release.card.get("public")
-    if not public:
+    card = release.card
+    if card.public is None:
         return None
     measured = {attr for measurement in release.measurements for attr in measurement.query.attrs}
-    records = public.get("records") if isinstance(public, Mapping) else None
+    records = card.public.records
     return PublicPart(
-        records=records if isinstance(records, int) else None,
-        disagreements=tuple(_disagreements(release.card.get("public_error"), release.total)),
-        measure=_measure(release.card.get("public_error")),
-        taken=tuple(_taken(release.card)),
+        records=None if records is None else round(records),
+        disagreements=tuple(_moved(card) if card.aperture else _different(card)),
+        measure=_MOVED if card.aperture else _DIFFERENCE,
+        taken=tuple(dict.fromkeys(_taken(card))),
         unmeasured=tuple(attr for attr in release.model.domain.attrs if attr not in measured),
     )
 
 
 def provenance(release: Release, title: str) -> Provenance:
-    """Citation, command, versions and fingerprints, as far as the card has them."""
+    """Citation, command and settings."""
     card = release.card
-    mechanism = str(card.get("mechanism", ""))
-    versions = _pairs(card.get("versions"))
-    made = dict(versions).get("sidelight")
-    when = str(card.get("created", ""))[:10]
-    promise = (
-        f"({card['epsilon']:g}, {tiny(card['delta'])})-differential privacy"
-        if {"epsilon", "delta"} <= card.keys()
-        else ""
-    )
     told = [
         f"“{title}”, a differentially private release",
-        f"made with sidelight {made}" if made else "made with sidelight",
-        f"mechanism {mechanism}" if mechanism else "",
-        promise,
-        when,
-        f"schema {str(card['schema'])[:16]}" if card.get("schema") else "",
+        f"made with sidelight {card.versions.get('sidelight', '')}".rstrip(),
+        f"mechanism {card.mechanism}",
+        f"({card.epsilon:g}, {tiny(card.delta)})-differential privacy",
+        f"{card.created:%Y-%m-%d}",
+        f"schema {card.schema[:16]}",
     ]
+    changed = _changed(card)
     return Provenance(
-        citation=", ".join(part for part in told if part) + ".",
-        papers=_papers(mechanism),
-        command=_command(card),
-        unsaid=tuple((name, _plain(value)) for name, value in _changed(card) if isinstance(value, Mapping)),
-        settings=_pairs(card.get("settings")),
-        versions=versions,
-        schema=str(card["schema"]) if card.get("schema") else None,
-        # PRIVACY: releases of older versions name their ledger after its address, with its password.
-        ledger=tuple((name, shown_name(value)) for name, value in _pairs(card.get("ledger"))),
+        citation=", ".join(told) + ".",
+        command=_command(card, {name: value for name, value in changed.items() if not _is_nested(value)}),
+        unsaid=_pairs({name: value for name, value in changed.items() if _is_nested(value)}),
+        settings=_pairs(card.settings),
     )
 
 
-def _command(card: Mapping[str, Any]) -> str:
-    """The command that asks for the same again; names of files are the reader's own."""
-    if "mechanism" not in card or "epsilon" not in card:
-        return ""
+def _command(card: Card, settings: Mapping[str, Any]) -> str:
+    """The commands that repeat the plan, with placeholders for the reader's files.
+
+    They open a suitable ledger first: δ and the unit of a release are those of its ledger.
+    """
+    ledger = f"sidelight ledger open LEDGER --epsilon {card.epsilon!r} --delta {card.delta!r}"
+    ledger += f" --unit {card.unit.relation}"
+    ledger += f" --records {card.unit.records}" if card.unit.records != 1 else ""
     parts = ["sidelight release PRIVATE.csv", "--schema FOLDER/schema.toml", "--ledger LEDGER", "--out NEW"]
-    parts += [f"--mechanism {shlex.quote(str(card['mechanism']))}", f"--epsilon {card['epsilon']!r}"]
+    parts += [f"--mechanism {shlex.quote(card.mechanism)}", f"--epsilon {card.epsilon!r}"]
     parts += [f"--workload {_workload(card)}"]
-    parts += ["--public PUBLIC.csv"] if card.get("public") else []
-    for name, value in _changed(card):
-        if not isinstance(value, Mapping):
-            parts.append(f"--set {shlex.quote(f'{name}={_as_setting(value)}')}")
-    return _LINE.join([*_ledger_command(card), _LINE_BREAK.join(parts)])
+    parts += ["--public PUBLIC.csv"] if card.public else []
+    parts += [f"--set {shlex.quote(f'{name}={_as_setting(value)}')}" for name, value in settings.items()]
+    return _LINE.join([ledger, _LINE_BREAK.join(parts)])
 
 
-def _ledger_command(card: Mapping[str, Any]) -> list[str]:
-    """δ and the unit are the ledger's, so the same release needs a ledger of the same kind."""
-    unit = card.get("unit")
-    if not isinstance(unit, Mapping) or "delta" not in card:
-        return []
-    records = f" --records {unit.get('records', 1)}" if unit.get("records", 1) != 1 else ""
-    return [
-        f"sidelight ledger open LEDGER --epsilon {card['epsilon']!r} --delta {card['delta']!r} "
-        f"--unit {shlex.quote(str(unit.get('relation', 'replace')))}{records}"
-    ]
-
-
-def _workload(card: Mapping[str, Any]) -> str:
+def _workload(card: Card) -> str:
     """The workload's name, or the file of the folder that holds it."""
-    workload = card.get("workload")
-    asked = workload.get("asked") if isinstance(workload, Mapping) else None
-    if isinstance(asked, str):
-        return shlex.quote(asked)
-    return "FOLDER/workload.json" if isinstance(asked, list) else "WORKLOAD"
+    asked = card.workload.asked
+    if asked is None:
+        return "WORKLOAD"
+    return shlex.quote(asked) if isinstance(asked, str) else "FOLDER/workload.json"
 
 
-def _changed(card: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Settings that are not the mechanism's own defaults; all of them where it is not known here."""
-    settings = card.get("settings")
-    if not isinstance(settings, Mapping):
-        return []
+def _changed(card: Card) -> dict[str, Any]:
+    """Settings that differ from the mechanism's defaults; every setting if the mechanism is unknown here."""
     try:
-        usual = mechanism_of(str(card.get("mechanism"))).settings()
+        usual = mechanism_of(card.mechanism).settings()
     except (SidelightError, ImportError):
         usual = {}
-    return [(str(name), value) for name, value in settings.items() if usual.get(name, _NOTHING) != value]
+    return {name: value for name, value in card.settings.items() if usual.get(name, _NOTHING) != value}
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether a setting has settings of its own, which no command line can say."""
+    return isinstance(value, Mapping)
 
 
 def _as_setting(value: Any) -> str:
-    """A value as ``--set`` reads it back: JSON, but words without their quotes where they stay words."""
+    """A value as ``--set`` reads it: JSON, but text without quotes unless it would be read as JSON."""
     if isinstance(value, str):
         try:
             json.loads(value)
@@ -171,78 +146,28 @@ def _as_setting(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _papers(mechanism: str) -> tuple[str, ...]:
-    """The papers that the mechanism's own module names."""
-    try:
-        module = importlib.import_module(type(mechanism_of(mechanism)).__module__)
-    except (SidelightError, ImportError):
-        # A mechanism of a newer version, or of another package: there is nothing to cite from here.
-        return ()
-    text = " ".join((module.__doc__ or "").split())
-    return tuple(_PAPER.findall(text))
+def _different(card: Card) -> Iterator[Apart]:
+    for one in sorted(card.public.disagreements if card.public else (), key=lambda one: -one.difference):
+        yield Apart(joined(one.attrs), number(card.total * one.difference), one.numbers)
 
 
-def _disagreements(public_error: Any, total: float) -> list[Disagreement]:
-    """One number, a number a marginal, or a list of marginals with their errors."""
-    if isinstance(public_error, bool | str) or public_error is None:
-        return []
-    if isinstance(public_error, int | float):
-        return [Disagreement("all that was measured", f"{public_error:.4g}")]
-    if isinstance(public_error, Mapping):
-        return [Disagreement(str(name), _plain(error)) for name, error in public_error.items()]
-    listed = public_error if isinstance(public_error, list) else []
-    found = [item for item in listed if isinstance(item, Mapping) and isinstance(item.get("attrs"), list)]
-    found.sort(key=lambda item: -_size(item))
-    return [
-        Disagreement(
-            joined(item["attrs"]),
-            number(total * _size(item)) if "difference" in item else percent(_size(item)),
-            item["numbers"] if isinstance(item.get("numbers"), int) else None,
-        )
-        for item in found
-    ]
+def _moved(card: Card) -> Iterator[Apart]:
+    """How far APERTURE moved away from public records, if there were any."""
+    opened = card.aperture.marginals if card.aperture and card.aperture.public_records else ()
+    for one in sorted(opened, key=lambda one: -one.moved):
+        yield Apart(joined(one.attrs), percent(one.moved))
 
 
-def _size(item: Mapping[str, Any]) -> float:
-    size = item.get("difference", item.get("error", 0.0))
-    return float(size) if isinstance(size, int | float) else 0.0
+def _taken(card: Card) -> Iterator[str]:
+    """What the card says was taken from public data: JAM's public rounds, APERTURE's records and model."""
+    yield from (joined(one.marginal) for one in card.rounds if one.source == "public")
+    if card.aperture:
+        if card.aperture.records_share:
+            yield f"whole records (about {card.aperture.records_share:.0%} of the release)"
+        yield from map(joined, card.aperture.public_marginals)
 
 
-def _measure(public_error: Any) -> str:
-    """What the numbers of ``public_error`` are, which is told by the name that they go by."""
-    items = public_error if isinstance(public_error, list) else []
-    if any(isinstance(item, Mapping) and "difference" in item for item in items):
-        return (
-            "Root mean square difference of a number, in records, beyond what noise explains. "
-            "What was measured was selected for being far off, so other numbers are mostly closer."
-        )
-    return (
-        "How far noisy answers moved the release away from the public data: the differences of a marginal's "
-        "cells, added up, as a share of all records (200% at most)."
+def _pairs(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, f"{value:.6g}" if isinstance(value, float) else str(value)) for name, value in settings.items()
     )
-
-
-def _taken(card: Mapping[str, Any]) -> list[str]:
-    """What a mechanism says it took from public data: JAM's rounds, APERTURE's public model and records."""
-    rounds = card.get("rounds")
-    if isinstance(rounds, list):
-        public = [one for one in rounds if isinstance(one, Mapping) and one.get("source") == "public"]
-        return list(dict.fromkeys(joined(one.get("marginal", ())) for one in public))
-    aperture = card.get("aperture")
-    if not isinstance(aperture, Mapping):
-        return []
-    held, share = aperture.get("public_marginals"), aperture.get("records_share")
-    records = (
-        [f"whole records (about {share:.0%} of the release)"] if isinstance(share, float) and share else []
-    )
-    return records + ([joined(attrs) for attrs in held] if isinstance(held, list) else [])
-
-
-def _pairs(mapping: Any) -> tuple[tuple[str, str], ...]:
-    if not isinstance(mapping, Mapping):
-        return ()
-    return tuple((str(name), _plain(value)) for name, value in mapping.items())
-
-
-def _plain(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""The report: one HTML file about a release, that opens anywhere and calls nobody.
+"""The report: one HTML file about a release, which opens anywhere and fetches nothing.
 
 A safe report is made from the release alone. With ``against`` it also holds exact counts, and is
 then PRIVATE: the page says so in red at its top, and so does the file's name.
@@ -19,18 +19,17 @@ from sidelight.report.exact import compare, with_exact
 from sidelight.report.facts import collect, expected_errors
 from sidelight.report.pictures import OneWay
 from sidelight.report.provenance import provenance, public_part
-from sidelight.sources import shown_name
 
 MOST_BYTES = 2_000_000
-"""A report is never larger."""
+"""Largest size of a report."""
 _EVENTS, _ROWS, _NAMES = 600, 150, 300
-"""How many events, lines of a long table, and names in a list are printed; the rest is counted."""
+"""Most events, lines of a long table and names in a list that are printed; the rest is counted."""
 
 
 def write_report(
     release: Release | str | Path, path: str | Path = "report.html", *, against: Any = None
 ) -> Path:
-    """Write the report of a release, or of the folder that holds it, and say where it is.
+    """Write the report of a release, given as such or as a folder, and return its path.
 
     Args:
         release: a release, or a folder that ``Release.save`` wrote.
@@ -54,7 +53,7 @@ def write_report(
 
 
 def private_name(path: Path) -> Path:
-    """The name that says PRIVATE.
+    """The file name with PRIVATE in it.
 
     >>> private_name(Path("out/report.html")).as_posix()
     'out/report.PRIVATE.html'
@@ -84,9 +83,9 @@ def render(release: Release, *, against: Any = None) -> str:
         title=title,
         release=release,
         attributes=len(release.model.domain),
+        card=release.card,
         facts=facts,
-        is_total_public=facts.promise is None or facts.promise.unit.total_is_public,
-        notes=[words.shortened(str(note), 400) for note in release.card.get("notes", [])],
+        notes=[words.shortened(note, 400) for note in release.card.notes],
         public=public_part(release),
         budget_svg=figures.budget_bar("budget", facts.spendings, facts.unspent),
         structure=structure,
@@ -104,12 +103,11 @@ def render(release: Release, *, against: Any = None) -> str:
 
 
 def _title(release: Release) -> str:
-    ledger = release.card.get("ledger")
-    name = ledger.get("name") if isinstance(ledger, dict) else None
+    name = release.card.ledger.name
     # A release without a ledger of its own is named after nothing; what it holds says more.
-    if not isinstance(name, str) or name in ("", "this release"):
+    if name in ("", "this release"):
         return f"A release of {words.counted(len(release.model.domain), 'attribute')}"
-    return shown_name(name)
+    return name
 
 
 def _others(release: Release, drawn: list[OneWay]) -> list[tuple[str, int, str, float]]:

@@ -9,7 +9,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float) -> str:
-    """A count or a width: whole when large, with a decimal when small.
+    """A count or a width: rounded to a whole number when large, with a decimal when small.
 
     >>> number(12345.6), number(12.34), number(0.01234), number(0.0)
     ('12,346', '12.3', '0.012', '0')
@@ -46,7 +46,7 @@ def chance(probability: float) -> str:
 
 
 def tiny(probability: float) -> str:
-    """δ as people write it.
+    """A small probability such as δ, as a power of ten.
 
     >>> tiny(1e-9), tiny(2.5e-6), tiny(0.0), tiny(0.01)
     ('10⁻⁹', '2.5·10⁻⁶', '0', '0.01')
@@ -80,7 +80,7 @@ def listed(names: Iterable[str], *, most: int = 12) -> str:
 
 
 def joined(attrs: Iterable[str]) -> str:
-    """The name of a marginal, each attribute cut to what a line can hold.
+    """The name of a marginal: its attributes joined by ×, each shortened to 48 columns.
 
     >>> joined(("age", "sex"))
     'age × sex'
@@ -89,7 +89,7 @@ def joined(attrs: Iterable[str]) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns a text takes; wide characters take two.
+    """How many columns of a terminal or table a text takes; wide characters take two.
 
     >>> width("age"), width("年齢")
     (3, 4)

@@ -37,7 +37,7 @@ from sidelight.privacy.coins import nearest
 
 _GRID_BITS = 16
 _CLIP_BITS = 35
-"""With 16 bits below Δ, two bits fewer than a double has: they are the two roundings of a score."""
+"""Scores are clipped at 2³⁵ Δ. With 16 bits below Δ that is two bits fewer than a double holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Gaps:
     rate: Fraction
     """η: a gap of 1 divides a candidate's chances by e^η."""
     candidates: NDArray[np.int64] | None
-    """Whose gaps they are, where some scores are −∞; None where all candidates take part."""
+    """The candidates with these gaps; None if all take part, that is, if no score is −∞."""
 
     @classmethod
     def of(cls, scores: NDArray[np.float64], *, epsilon: Fraction, sensitivity: Fraction) -> "Gaps":
@@ -92,7 +92,7 @@ class Gaps:
         return self.rate * int(self.gaps[i])
 
     def candidate(self, i: int) -> int:
-        """The candidate's place among all the scores that came in."""
+        """The candidate's index among all scores."""
         return i if self.candidates is None else int(self.candidates[i])
 
 

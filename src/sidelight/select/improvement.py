@@ -2,9 +2,9 @@
 
     score_c = w_c · EI_c(E_c),      E_c = ‖x_c − μ_c‖₁,      0 < w_c ≤ 1
 
-The error E itself says how far the cells are from the model. They are believed to be off with
-variances r² v_i, in given proportions v, while a precision P is held on each already; r is such that
-the expected error is the one seen. Measuring adds the precision 1/σ²:
+The cells are taken to deviate from the model with variances r² v_i, in given proportions v; earlier
+measurements already hold each with a precision P. r is chosen so that the expected error is E. Measuring adds
+the precision 1/σ²:
 
     E        =     C Σ_i (1/(r² v_i) + P)^(−½)                C = √(2/π)
     EI(E)    = E − C Σ_i (1/(r² v_i) + P + 1/σ²)^(−½)
@@ -34,18 +34,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import ManyCountable, OneScore, Score, answers_of
+from sidelight.select.score import OneScore, Score, answers_of
 
 Array = NDArray[np.float64]
 
 _C1 = math.sqrt(2 / math.pi)
 _BINS_PER_OCTAVE = 8
-"""Cells whose v differ by less than a twelfth count as alike: the sums move by less than a thousandth."""
+"""Cells whose v differ by less than a twelfth are grouped; this moves the sums by less than a thousandth."""
 _MOST_STEPS = 240
-"""Eighty of them halve a bracket in ln r, which is far more than a double holds."""
+"""Every third of them halves a bracket in ln r, far more often than a double needs."""
 _SLACK = Fraction(1, 2**40)
 
 
@@ -132,7 +133,7 @@ class Prospect:
 class ExpectedImprovement(Score):
     """What measuring each candidate with noise of this σ is expected to gain, in records."""
 
-    model: ManyCountable
+    model: ManyCountSource
     prospect: Callable[[Attrs, Array], Prospect]
     """A candidate's prospect, from its attributes and the model's answer to it."""
     _: KW_ONLY

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, Query
-from sidelight.select.score import ManyCountable, OneScore, Score, answers_of, l1_error
+from sidelight.select.score import OneScore, Score, answers_of, l1_error
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class JointCandidate(Marginal):
 class JointError(Score):
     """Score(τ, i) = ‖q_τ(D) − q_τ(p)‖₁ − PredError(τ, i), in counts (spec 6.2)."""
 
-    model: ManyCountable
+    model: ManyCountSource
     proxies: Mapping[Attrs, NDArray[np.float64]]
-    """The public table's word on each marginal, scaled to n."""
+    """The public table's counts of each marginal, scaled to n."""
     _: KW_ONLY
     cell_noise: float
 

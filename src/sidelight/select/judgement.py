@@ -1,4 +1,4 @@
-"""Which of several models is closest to the data, by all marginals that somebody asks for.
+"""Which of several models is closest to the data on a whole workload.
 
     score_k = − Σ_c w_c ‖x_c − μ_c^k‖₁,      Σ_c w_c = 1
 
@@ -15,30 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight._memory import blocks
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import LARGEST_ERROR, ManyCountable, answers_of, on_steps
+from sidelight.select.score import answers_of, l1_error
 
 Array = NDArray[np.float64]
 
 _SLACK = Fraction(1, 2**40)
-"""Of n: what rounding may cost, and more. Errors are summed exactly (``score``) and cut at 4n. The product
+"""Slack for rounding, as a fraction of n. Errors are summed exactly (``score``) and cut at 4n. The product
 with a weight is rounded once, and so is the curator's sum over all queries and the start: less than 2⁻⁴²."""
-_CELLS_AT_ONCE = 1 << 12
-"""Of each option, of which there may be ten."""
 _MOST_START = 2.0**10
-"""Of n, likewise: what an option may begin with."""
+"""Largest start of an option, as a multiple of n."""
 
 
 class Judgement(ABC):
-    """How well each of several options does, as a sum of what single queries say of them."""
+    """How well each of several options does, as a sum over queries."""
 
     options: int
 
     def start(self, scale: float) -> Array:
-        """What each option begins with, from public knowledge alone; ``scale`` makes it e times as likely."""
+        """Each option's starting score, from public knowledge; ``scale`` more makes it e times as likely."""
         return np.zeros(self.options)
 
     @abstractmethod
@@ -47,25 +45,30 @@ class Judgement(ABC):
 
     @abstractmethod
     def each(self, queries: Sequence[Query]) -> Iterator[tuple[int, Callable[[NDArray[Any]], Array]]]:
-        """The place of every query, once each; and what it adds to each option, from its exact answer."""
+        """The index of every query, once each, and what its exact answer adds to each option's score."""
 
 
-class LeastError(Judgement):
-    """Mixtures of models, each with a share of every model: the less they err on a workload the better."""
+Said = Callable[[Attrs, Sequence[Array]], Iterator[tuple[Sequence[int], Array]]]
+"""What options say of a marginal, from what a few models say of it; those that say the same come together."""
+
+
+class Contest(Judgement):
+    """Options made of a few models: the smaller their error on a workload, the higher the score."""
 
     def __init__(
         self,
-        models: Sequence[ManyCountable],
-        mixtures: Sequence[Sequence[float]],
+        models: Sequence[ManyCountSource],
+        said: Said,
         *,
         weights: Mapping[Attrs, float],
         total: float,
-        log_odds: Sequence[float] | None = None,
+        log_odds: Sequence[float],
     ) -> None:
-        self.options = len(mixtures)
-        self._log_odds = np.zeros(self.options) if log_odds is None else np.array(log_odds, dtype=np.float64)
+        """``log_odds`` has one number an option: how likely it is before the data are looked at."""
+        self.options = len(log_odds)
+        self._log_odds = np.array(log_odds, dtype=np.float64)
         self._models = models
-        self._mixtures = np.array(mixtures, dtype=np.float64)
+        self._said = said
         whole = sum(weights.values())
         self._weights = {attrs: weight / whole for attrs, weight in weights.items()}
         self._total = total
@@ -77,8 +80,8 @@ class LeastError(Judgement):
         return np.clip(scale * self._log_odds, -bound, bound)
 
     def sensitivity(self, unit: Unit, queries: Sequence[Query]) -> Fraction:
-        # PRIVACY: the models are released already, so only x moves, by Δ₁ of each marginal; errors are cut at
-        # 4n, which moves none further. Each of two scores may be off by n·2⁻⁴⁰, for rounding.
+        # PRIVACY: what options say is released already, so only x moves, by Δ₁ of each marginal; errors are
+        # cut at 4n, which moves none further. Each of two scores may be off by n·2⁻⁴⁰, for rounding.
         moved = sum((Fraction(self._weights[q.attrs]) * q.l1(unit) for q in queries), Fraction(0))
         return moved + 2 * _SLACK * Fraction(self._total)
 
@@ -87,12 +90,32 @@ class LeastError(Judgement):
         for place, one in answers_of(first, queries):
             attrs = queries[place].attrs
             others = [counts.reshape(-1) for model in more for _, counts in model.count_each([attrs])]
-            yield place, partial(self._score, self._weights[attrs], [one, *others])
+            yield place, partial(self._score, attrs, [one, *others])
 
-    def _score(self, weight: float, answers: Sequence[Array], exact: NDArray[Any]) -> Array:
+    def _score(self, attrs: Attrs, answers: Sequence[Array], exact: NDArray[Any]) -> Array:
         errors = np.zeros(self.options)
-        # A marginal may be as large as the models, and there are many options.
-        for some in blocks(exact.size, _CELLS_AT_ONCE):
-            mixed = self._mixtures @ np.stack([counts[some] for counts in answers])
-            errors += np.abs(exact[some] - on_steps(mixed)).sum(axis=1)
-        return -weight * np.minimum(errors, min(4.0 * self._total, LARGEST_ERROR))
+        # One at a time: a marginal may be as large as the models, and there may be many options.
+        for options, counts in self._said(attrs, answers):
+            errors[list(options)] = l1_error(exact, counts.reshape(-1))
+        return -self._weights[attrs] * np.minimum(errors, 4.0 * self._total)
+
+
+class LeastError(Contest):
+    """A contest of mixtures of models, each with a share of every model."""
+
+    def __init__(
+        self,
+        models: Sequence[ManyCountSource],
+        mixtures: Sequence[Sequence[float]],
+        *,
+        weights: Mapping[Attrs, float],
+        total: float,
+        log_odds: Sequence[float] | None = None,
+    ) -> None:
+        def said(attrs: Attrs, answers: Sequence[Array]) -> Iterator[tuple[Sequence[int], Array]]:
+            for option, mixture in enumerate(mixtures):
+                held = [share * counts for share, counts in zip(mixture, answers, strict=True) if share]
+                yield [option], np.sum(held, axis=0)
+
+        even = [0.0] * len(mixtures)
+        super().__init__(models, said, weights=weights, total=total, log_odds=log_odds or even)

@@ -20,7 +20,7 @@ from sidelight.privacy.noise import NoiseSource
 from sidelight.select.grid import Gaps
 
 _BITS = 32
-"""Half a word a coin: one coin in 2³² needs more."""
+"""Random bits for each coin; one coin in 2³² needs more."""
 
 
 def permute_and_flip(noise: NoiseSource, scores: NDArray[np.float64], event: event.PermuteAndFlip) -> int:

@@ -10,39 +10,32 @@ penalty and one product with a public weight: two roundings, relative to the sco
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._memory import blocks
+from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Countable, Marginal, Query, answer
+from sidelight.queries.query import Marginal, Query, answer
 
 _STEP_BITS = 18
 _FINE_STEP_BITS = 20
-"""Of linear queries, whose weights are multiples of 2⁻²⁰."""
+"""The same for linear queries, whose weights are multiples of 2⁻²⁰."""
 LARGEST_ERROR = 2.0 ** (53 - _STEP_BITS)
-"""Up to here sums of multiples of the step are exact."""
+"""Up to this, sums of multiples of the step are exact."""
 _CELLS_AT_ONCE = 1 << 14
 
 
-class ManyCountable(Protocol):
-    """A model that answers many marginals in one pass, in the order that suits it."""
-
-    def count_each(self, wanted: Sequence[Attrs]) -> Iterable[tuple[int, NDArray[np.float64]]]:
-        """The place of each marginal among those asked for, and its counts."""
-        ...
-
-
 OneScore = Callable[[NDArray[Any]], float | NDArray[np.float64]]
-"""The score of one query, from its exact answer as a flat vector: a number, or a number for each of its
-cells, among which selection then chooses."""
+"""From a query's exact answer, as a flat vector, to its score: one number, or one for each of its cells,
+among which selection then chooses."""
 
 
 class Score(ABC):
@@ -57,9 +50,9 @@ class Score(ABC):
 
     @abstractmethod
     def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        """The place of every candidate, once each, and its score; in whatever order suits a model.
+        """The index of every candidate, once each, and its score, in whatever order suits the model.
 
-        One at a time, for a model's answers to all of them may be larger than the model.
+        One at a time, since a model's answers to all of them may be larger than the model.
         """
 
 
@@ -67,7 +60,7 @@ class Score(ABC):
 class ModelError(Score):
     """How far the model is from the data on one query, ‖q(D) − q(A)‖₁, less a public penalty per cell."""
 
-    model: Countable
+    model: CountSource
     cell_penalty: float = 0.0
     """Subtracted once per cell (spec 3.2: 1 in the paper's cuboids); public, so privacy-neutral."""
 
@@ -87,7 +80,7 @@ class ModelError(Score):
 class CellError(Score):
     """How far the model is from the data on each single number: |q(D) − q(A)|, cell by cell."""
 
-    model: Countable
+    model: CountSource
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: one cell of a marginal gains or loses at most one person's records, under either
@@ -106,7 +99,7 @@ class CellError(Score):
 class WeightedError(Score):
     """AIM's score: w_r (‖M_r(D) − M_r(p)‖₁ − penalty per cell), with a model that answers many at once."""
 
-    model: ManyCountable
+    model: ManyCountSource
     _: KW_ONLY
     weights: Mapping[Attrs, float]
     cell_penalty: float
@@ -124,7 +117,7 @@ class WeightedError(Score):
 
 
 def l1_error(exact: NDArray[Any], model: NDArray[Any]) -> float:
-    """‖x − μ‖₁ without any rounding, for μ on the grid that the module's docstring tells of.
+    """‖x − μ‖₁ without any rounding; μ is first put on the grid described above.
 
     >>> l1_error(np.array([3, 0]), np.array([1.0, 0.25]))
     2.25
@@ -146,9 +139,9 @@ def on_steps(answers: NDArray[Any], bits: int = _STEP_BITS) -> NDArray[np.float6
 
 
 def answers_of(
-    model: ManyCountable, candidates: Sequence[Query]
+    model: ManyCountSource, candidates: Sequence[Query]
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """The place of each candidate, and the model's answer to its marginal as a flat vector."""
+    """The index of each candidate, and the model's counts of its marginal as a flat vector."""
     places: dict[Attrs, list[int]] = {}
     for place, query in enumerate(candidates):
         places.setdefault(query.attrs, []).append(place)

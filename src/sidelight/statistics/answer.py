@@ -1,5 +1,6 @@
-"""What a mixed estimate says: a number, how far it may be off, and what it cost whom."""
+"""The answer to a mixed estimate: the number, its error, and each group's part in it and payment for it."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,16 +13,21 @@ class GroupShare:
 
     name: str
     epsilon: float | None
-    """What its people may lose; None if they are public."""
+    """ε of its people; None if they are public."""
     size: float
     """How many people: public, or measured."""
     weight: float
     """Its share of the estimate."""
     estimate: float
-    """Its own noisy estimate; merged groups share one. NaN where it was not asked."""
+    """The group's own noisy estimate; that of the merged set if it was merged; NaN if it was not asked."""
     standard_error: float
     events: tuple[Event, ...] = ()
     """What was paid for it."""
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether it has an estimate of its own."""
+        return not math.isnan(self.estimate)
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class MixedAnswer:
     interval: tuple[float, float]
     groups: tuple[GroupShare, ...] = field(repr=False)
     card: dict[str, Any] = field(repr=False)
-    """How it was made: settings, unit, ε of each group, events, noise source. Plain and public."""
+    """How the estimate was made: settings, unit, events, noise source. All of it may be published."""
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -57,8 +63,8 @@ class MixedAnswer:
                     "epsilon": group.epsilon,
                     "size": group.size,
                     "weight": group.weight,
-                    "estimate": None if group.estimate != group.estimate else group.estimate,
-                    "standard_error": None if group.estimate != group.estimate else group.standard_error,
+                    "estimate": group.estimate if group.was_asked else None,
+                    "standard_error": group.standard_error if group.was_asked else None,
                 }
                 for group in self.groups
             ],

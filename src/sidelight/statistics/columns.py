@@ -19,7 +19,7 @@ from sidelight.data.value import NO_TEXT, is_missing, moment_of, number_of, text
 from sidelight.errors import DataError, SettingError
 
 Missing = float | Literal["refuse"]
-"""What stands for a value that is missing or no number: a number within the bounds. Or it is refused."""
+"""The number that stands for a value that is missing or no number; or such a value is refused."""
 
 CellKind = Literal["text", "number", "boolean", "date"]
 
@@ -43,7 +43,7 @@ def read_columns(table: Any, names: Sequence[str]) -> dict[str, Each]:
 
 
 def numbers(column: Each, who: str, *, missing: Missing = "refuse") -> NDArray[np.float64]:
-    """Every record's number; what is missing or no number is refused, or stands for what was declared.
+    """Every record's number; ``missing`` stands for a value that is missing or no number, or it is refused.
 
     >>> numbers(Each([1, "2.5", None, "x"]), "column 'age'", missing=40.0).tolist()
     [1.0, 2.5, 40.0, 40.0]
@@ -62,7 +62,7 @@ def numbers(column: Each, who: str, *, missing: Missing = "refuse") -> NDArray[n
 
 
 def check_missing(missing: Missing, low: float, high: float) -> None:
-    """Refuse what can stand for no value; public facts alone decide."""
+    """Refuse a stand-in for missing values that is no number within the bounds."""
     if missing == "refuse":
         return
     is_number = isinstance(missing, (int, float)) and not isinstance(missing, bool)
@@ -184,4 +184,4 @@ def _check_names(names: Sequence[str], present: Sequence[str]) -> None:
             listed = ", ".join(repr(column) for column in present)
             raise DataError(f"there is no column {name!r}; the table has {listed}.")
         if list(present).count(name) > 1:
-            raise DataError(f"column {name!r} stands twice; rename or drop one of them.")
+            raise DataError(f"column {name!r} appears twice; rename or drop one of them.")

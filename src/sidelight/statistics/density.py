@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
 
-from sidelight import _check
 from sidelight.errors import SettingError
-from sidelight.statistics.grid import Grid
-from sidelight.statistics.group import Array, exact_share
+from sidelight.statistics.error_law import LIKELY
+from sidelight.statistics.grid import Array, Grid
+from sidelight.statistics.quantile import as_fraction
+from sidelight.statistics.settings import Density
 
-Density = float | Literal["public", "private"] | None
 ENOUGH = 100
-"""With this many public people, the density is theirs unless said otherwise."""
-_NODES = (np.arange(24) + 0.5) / 24
+"""From this many public people on, the density is taken from them unless something else is asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,50 +34,49 @@ class Slope:
     source: str
 
 
-def choose(density: Density, public: Sequence[Array], *, has_private: bool) -> Density:
-    """What to do where nothing was said; refuses what is not an option."""
-    people = sum(values.size for values in public)
+def known_slope(
+    density: Density, shown: Sequence[Array], quantile: float, grid: Grid, *, has_private: bool
+) -> Slope | None:
+    """1/f where it is given, or known from the public groups; None where it is to be measured."""
+    people = sum(values.size for values in shown)
+    if density == "public" and people < 2:
+        raise SettingError("density='public' needs public groups of at least two values.")
+    if density == "private" and not has_private:
+        raise SettingError("density='private' needs a private group to measure it in; leave it out.")
     if density is None:
-        return "public" if people >= ENOUGH or not has_private else "private"
-    if isinstance(density, str):
-        _check.one_of(("public", "private"), density=density)
-        if density == "public" and people < 2:
-            raise SettingError("density='public' needs public groups of at least two values.")
-        return density
-    _check.positive(density=density)
-    return float(density)
+        density = "public" if people >= ENOUGH or not has_private else "private"
+    if density == "private":
+        return None
+    if density == "public":
+        return public_slope(shown, quantile, grid)
+    return Slope(1 / density, np.array([1 / density]), "given")
 
 
-def bandwidth(share: float, people: float, rank_error: float = 0.0) -> float:
+def bandwidth(quantile: float, people: float, rank_error: float = 0.0) -> float:
     """The bandwidth h of Hall and Sheather (1988), or four rank errors; at most halfway to the ends.
 
     >>> round(bandwidth(0.5, 1000), 3)
     0.097
     """
     normal = NormalDist()
-    z = normal.inv_cdf(share)
+    z = normal.inv_cdf(quantile)
     best: float = (
         people ** (-1 / 3) * 1.96 ** (2 / 3) * (1.5 * normal.pdf(z) ** 2 / (2 * z * z + 1)) ** (1 / 3)
     )
-    return min(max(best, 4 * rank_error), min(share, 1 - share) / 2)
+    return min(max(best, 4 * rank_error), min(quantile, 1 - quantile) / 2)
 
 
-def neighbours(share: Fraction, h: float) -> tuple[Fraction, Fraction]:
+def either_side(quantile: Fraction, h: float) -> tuple[Fraction, Fraction]:
     """q − h and q + h, as short fractions."""
-    step = exact_share(round(h, 4))
-    return share - step, share + step
+    step = as_fraction(round(h, 4))
+    return quantile - step, quantile + step
 
 
-def given_slope(density: float) -> Slope:
-    """From a density that is known."""
-    return Slope(1 / density, np.array([1 / density]), "given")
-
-
-def public_slope(public: Sequence[Array], share: float, grid: Grid) -> Slope:
+def public_slope(shown: Sequence[Array], quantile: float, grid: Grid) -> Slope:
     """From the public groups together; its relative error is about 1/√(2hn)."""
-    pooled = np.clip(np.concatenate(list(public)), grid.low, grid.high)
-    h = bandwidth(share, pooled.size)
-    low, high = np.quantile(pooled, [share - h, share + h])
+    pooled = np.concatenate(list(shown))
+    h = bandwidth(quantile, pooled.size)
+    low, high = np.quantile(pooled, [quantile - h, quantile + h])
     return _slope(float(high - low), h, 1 / math.sqrt(2 * h * pooled.size), grid, "public")
 
 
@@ -92,5 +89,5 @@ def _slope(gap: float, h: float, relative_error: float, grid: Grid, source: str)
     from scipy.special import ndtri
 
     value = max(gap, grid.step) / (2 * h)
-    likely = value * np.maximum(1 + min(relative_error, 1.0) * ndtri(_NODES), 0.1)
+    likely = value * np.maximum(1 + min(relative_error, 1.0) * ndtri(LIKELY), 0.1)
     return Slope(value, likely, source)

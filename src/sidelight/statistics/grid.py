@@ -5,7 +5,7 @@
 Bounds and b are public, and each record is rounded by itself, so rounding is a step that each person
 could take at home: it changes no sensitivity. It moves a mean by at most γ/2 ≤ (hi − lo)·2⁻³¹ at the
 usual b = 30. For small ε fewer bits are used, so that the noise still fits the samplers; then the noise
-of a sum is above 2³⁸γ, and γ/2 is nothing beside it.
+of a sum is above 2³⁸γ, far more than γ/2.
 
 Sums are of y, the value *centred* between the bounds: |y| ≤ (hi − lo)/2γ. Under replacement the width
 counts, wherever the centre is; under add-or-remove a person moves the sum by at most half the width,

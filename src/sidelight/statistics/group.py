@@ -6,18 +6,12 @@ that people chose *because of* their value would leak that value: choose the gro
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from sidelight.data.each import Each
 from sidelight.errors import DataError, SettingError
-from sidelight.privacy.budget import Budget, Cost
 from sidelight.statistics.columns import Missing, check_missing, numbers
-
-Array = NDArray[np.float64]
+from sidelight.statistics.grid import Array
 
 _NARROWEST = 2.0**-400
 """R² and 1/R² stand in every variance and weight, times sizes and noise up to 2^±200: all must be finite."""
@@ -29,12 +23,12 @@ class Group:
     Args:
         values: one number a person, each read by itself; text such as "1e3" is a number too. Numbers outside
             the bounds are clamped later.
-        epsilon: what each person of the group may lose at most.
+        epsilon: ε of each person in the group.
         public: the values are public, as if ε were infinite.
-        name: what messages, weights and events call the group.
-        size: the public size, where it was declared; it must be the number of values.
-        missing: what stands for a value that is missing or no number: a number within the bounds, or
-            ``"refuse"``, and a group with such a value is refused.
+        name: the group's name in messages, answers and the ledger.
+        size: the number of values, if you declare it; another number is refused.
+        missing: the number, within the bounds, that stands for a value that is missing or no number. With
+            ``"refuse"`` a group that holds such a value is refused.
 
     >>> Group([1.0, 2.0, 4.0], epsilon=0.5, name="patients")
     Group('patients', ε = 0.5)
@@ -84,14 +78,6 @@ class Group:
             raise SettingError("a private group's values are seen by the curator alone.")
         return self._values
 
-    def cost(self, *, delta: float | None) -> Cost:
-        """What the group may spend: ε itself, or the ρ that (ε, δ) pays for."""
-        if self.epsilon is None:
-            raise SettingError("a public group has nothing to spend.")
-        if delta is None:
-            return Budget(epsilon=self.epsilon, delta=0.0).pure()
-        return Budget(epsilon=self.epsilon, delta=delta).rho()
-
     def __repr__(self) -> str:
         need = "public" if self.is_public else f"ε = {self.epsilon:g}"
         return f"Group({self.name!r}, {need})"
@@ -119,7 +105,7 @@ def check_groups(groups: Sequence[Group], *, alone: bool) -> None:
 
 
 def check_bounds(bounds: tuple[float, float], groups: Sequence[Group] = ()) -> tuple[float, float]:
-    """Public, finite bounds in order, with all between them that stands for missing values of the groups."""
+    """The bounds, finite and in order; what stands for a missing value of a group must lie between them."""
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
@@ -139,23 +125,6 @@ def check_bounds(bounds: tuple[float, float], groups: Sequence[Group] = ()) -> t
     for group in groups:
         check_missing(group.missing, low, high)
     return low, high
-
-
-def exact_share(quantile: float) -> Fraction:
-    """The fraction that a person means by a share q: 0.1 is 1/10.
-
-    >>> exact_share(0.1)
-    Fraction(1, 10)
-    """
-    return Fraction(quantile).limit_denominator(10**9)
-
-
-def asked_share(quantile: float) -> Fraction:
-    """The share that somebody asks for: a fraction strictly between 0 and 1."""
-    found = exact_share(quantile)
-    if not 0 < found < 1:
-        raise SettingError(f"a quantile's share must not be as near to 0 or 1 as {quantile:g}.")
-    return found
 
 
 def _is_number(value: object) -> bool:

@@ -9,44 +9,47 @@ import numpy as np
 
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Event
-from sidelight.statistics.bias import Part
-from sidelight.statistics.curator import GroupCurator, GroupMeasurement, rank_scale
-from sidelight.statistics.density import Slope, bandwidth, measured_slope, neighbours
-from sidelight.statistics.group import Array
-from sidelight.statistics.spread import Spread
-from sidelight.statistics.terms import shares_of
-from sidelight.statistics.weights import inverse_variance, mean_variances, quantile_variances
+from sidelight.statistics.curator import GroupCurator, rank_scale
+from sidelight.statistics.density import Slope, bandwidth, either_side, measured_slope
+from sidelight.statistics.error_law import ErrorLaw
+from sidelight.statistics.grid import Array
+from sidelight.statistics.mixing import Part
+from sidelight.statistics.settings import QuantileSettings
+from sidelight.statistics.sides import Estimates
+from sidelight.statistics.weights import (
+    TYPICAL_DENSITY,
+    inverse_variance,
+    laplace_variances,
+    mean_variances,
+    quantile_variances,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupQuantiles:
-    """Noisy quantiles, one a group that was asked."""
+    """Noisy quantiles, one for each group that was asked."""
 
-    share: float
-    """q."""
     sizes: Array
     """People in each group, not below 1."""
     estimates: Array
     """NaN for a group that was not asked."""
     rank_scales: Array
     """b of each group's rank noise, 2Δ/ε."""
+    variances: Array
+    """Variance of each group's quantile, in units of 1/f²."""
+    worth: Array
+    """The variances that the weights are the inverses of."""
     weights: Array
     """β among the private groups; 0 for one that was not asked."""
-    density: float
-    """fR, as far as it was known beforehand."""
-    slope: Slope | None
-    """1/f, where it was measured."""
+    slope: Slope
+    """1/f, as it was known beforehand or measured."""
     is_weak: bool
-    """Whether even the best group's rank noise reaches to the ends."""
-    events: tuple[tuple[Event, ...], ...]
+    """Whether even the best group's rank noise spans the whole group."""
+    events: list[tuple[Event, ...]]
     """What was paid for each group."""
 
     @property
-    def variances(self) -> Array:
-        """Of each group's quantile, in units of 1/f²."""
-        return quantile_variances(self.sizes, self.share, self.rank_scales, density=self.density)
-
-    def part(self, slope: Slope) -> Part:
+    def part(self) -> Part:
         """The private estimate, and the law of its error."""
         asked = self.weights > 0
         per_person = self.weights[asked] / self.sizes[asked]
@@ -55,85 +58,85 @@ class GroupQuantiles:
         # What is left after a subtraction may be a little below 0 where the noise is far above it.
         sampling = max(0.0, float((self.weights**2 * rest).sum()))
         estimate = float(self.weights[asked] @ self.estimates[asked])
-        deviations = np.full(slope.likely.size, math.sqrt(sampling))
-        return Part(estimate, Spread(deviations, per_person * self.rank_scales[asked], slope.likely))
+        likely = self.slope.likely
+        deviations = np.full(likely.size, math.sqrt(sampling))
+        return Part(estimate, ErrorLaw(deviations, per_person * self.rank_scales[asked], likely))
+
+    @property
+    def by_group(self) -> Estimates:
+        """Each group by itself."""
+        errors = self.slope.value * np.sqrt(self.variances)
+        return Estimates(self.sizes, self.weights, self.estimates, errors, self.events)
 
 
 def measure_quantiles(
     curator: GroupCurator,
     costs: Sequence[Cost],
-    share: Fraction,
+    quantile: Fraction,
+    asked: QuantileSettings,
     *,
-    mean_noise: Array | None,
-    variance: float,
-    density: float,
-    density_share: float,
-    size_share: float,
+    slope: Slope | None,
+    epsilons: Sequence[float],
 ) -> GroupQuantiles:
     """MEASURE sizes and density where asked for, and then the quantiles with all that is left of each ε.
 
-    ``mean_noise``, the variance that a noisy sum would have, asks for the paper's weights; ``density``
-    is f·(hi − lo) as far as it is known.
+    ``slope`` is 1/f as far as it is known beforehand; where it is None, it is measured.
     """
-    events: list[list[Event]] = [[] for _ in costs]
+    unit, width, q = curator.unit, curator.grid.width, float(quantile)
+    events: list[tuple[Event, ...]] = [()] * len(costs)
     rest = Fraction(1)
-    if curator.unit.total_is_public:
+    if unit.total_is_public:
         sizes = curator.public_sizes()
     else:
-        noisy = curator.sizes(shares_of(costs, size_share))
-        _note(events, range(len(costs)), noisy)
+        noisy = curator.sizes([cost * Fraction(asked.size_share) for cost in costs])
+        events = [(event,) for event in noisy.events]
         sizes = np.maximum(noisy.answer, 1.0)
-        rest -= Fraction(size_share)
-    if density_share:
-        rest -= Fraction(density_share)
+        rest -= Fraction(asked.size_share)
+    if slope is None:
+        rest -= Fraction(asked.density_share)
 
-    q = float(share)
     left: list[Cost] = [cost * rest for cost in costs]
-    scales = np.array([rank_scale(cost, share, curator.unit) for cost in left])
-    reach = math.sqrt(2) * scales / sizes / min(q, 1 - q)
-    is_weak = bool((reach > 1).all())
-    if mean_noise is None:
-        asked = [place for place in range(len(costs)) if is_weak or reach[place] <= 1]
-        variances = quantile_variances(sizes, q, scales, density=density)
+    scales = np.array([rank_scale(cost, quantile, unit) for cost in left])
+    density = TYPICAL_DENSITY if slope is None else width / slope.value
+    variances = quantile_variances(sizes, q, scales, density=density)
+    # A group whose rank noise exceeds its distance to the ends would draw from all over the bounds.
+    is_lost = math.sqrt(2) * scales / sizes / min(q, 1 - q) > 1
+    is_weak = bool(is_lost.all())
+    if asked.weights == "mean":
+        places = list(range(len(costs)))
+        worth = mean_variances(sizes, asked.sigma2(width), laplace_variances(epsilons, width))
     else:
-        asked = list(range(len(costs)))
-        variances = mean_variances(sizes, variance, mean_noise)
+        places = [place for place in range(len(costs)) if is_weak or not is_lost[place]]
+        worth = variances
     weights = np.zeros(len(costs))
-    weights[asked] = inverse_variance(variances[asked])
+    weights[places] = inverse_variance(worth[places])
 
-    slope = None
-    if density_share:
+    def draw(at: Fraction, parts: Sequence[Cost]) -> Array:
+        drawn = curator.quantiles(at, places, parts)
+        for place, event in zip(places, drawn.events, strict=True):
+            events[place] += (event,)
+        return drawn.answer
+
+    if slope is None:
         # Two quantiles beside the wanted one, each at half of the density's share.
-        parts = shares_of([costs[place] for place in asked], density_share / 2)
-        noise = np.array([rank_scale(part, share, curator.unit) for part in parts]) / sizes[asked]
-        rank_error = math.sqrt(2 * float(((weights[asked] * noise) ** 2).sum()))
-        h = bandwidth(q, float(sizes[asked].sum()), rank_error)
-        ends = []
-        for beside in neighbours(share, h):
-            drawn = curator.quantiles(beside, asked, parts)
-            _note(events, asked, drawn)
-            ends.append(float(weights[asked] @ drawn.answer))
-        people = float(sizes[asked].sum())
-        error = math.hypot(rank_error, math.sqrt(h / people))
-        slope = measured_slope(ends[0], ends[1], h, error, curator.grid)
+        parts = [costs[place] * Fraction(asked.density_share / 2) for place in places]
+        noise = np.array([rank_scale(part, quantile, unit) for part in parts]) / sizes[places]
+        rank_error = math.sqrt(2 * float(((weights[places] * noise) ** 2).sum()))
+        people = float(sizes[places].sum())
+        h = bandwidth(q, people, rank_error)
+        low, high = (float(weights[places] @ draw(beside, parts)) for beside in either_side(quantile, h))
+        slope = measured_slope(low, high, h, math.hypot(rank_error, math.sqrt(h / people)), curator.grid)
 
-    drawn = curator.quantiles(share, asked, [left[place] for place in asked])
-    _note(events, asked, drawn)
     estimates = np.full(len(costs), np.nan)
-    estimates[asked] = drawn.answer
+    estimates[places] = draw(quantile, [left[place] for place in places])
     return GroupQuantiles(
-        share=q,
         sizes=sizes,
         estimates=estimates,
         rank_scales=scales,
+        variances=variances,
+        worth=worth,
         weights=weights,
-        density=density,
         slope=slope,
         is_weak=is_weak,
-        events=tuple(tuple(mine) for mine in events),
+        events=events,
     )
-
-
-def _note(events: list[list[Event]], places: Sequence[int], measurement: GroupMeasurement) -> None:
-    for place, event in zip(places, measurement.events, strict=True):
-        events[place].append(event)

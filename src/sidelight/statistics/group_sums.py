@@ -10,26 +10,14 @@ import numpy as np
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
-from sidelight.statistics.bias import Part
 from sidelight.statistics.curator import GroupCurator, GroupMeasurement, Members
-from sidelight.statistics.grid import Grid, Whole
-from sidelight.statistics.group import Array
-from sidelight.statistics.spread import Spread
-from sidelight.statistics.terms import check_shares, shares_of
+from sidelight.statistics.error_law import ErrorLaw
+from sidelight.statistics.grid import Array, Grid, Whole
+from sidelight.statistics.mixing import Part
+from sidelight.statistics.settings import MeanSettings, left_after
+from sidelight.statistics.sides import Estimates
 from sidelight.statistics.variance import KnownVariance
 from sidelight.statistics.weights import inverse_variance, mean_variances, merged
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What to measure beside the sums, and with which share of each ε."""
-
-    variance_share: float = 0.0
-    size_share: float = 0.0
-    clipped_share: float = 0.0
-    merge: bool = False
-    is_proportional: bool = False
-    """Weights ∝ sizes, whatever the noise."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,20 +31,13 @@ class GroupSums:
     sizes: Array
     """People in each group, not below 1."""
     size_noise: GroupMeasurement | None
-    """Where sizes were measured."""
+    """Noisy sizes; None if sizes are public."""
     squares: GroupMeasurement | None
-    """Where the variance was asked for."""
+    """Noisy sums of squares; None if the variance was not asked for."""
     clipped: GroupMeasurement | None
-    """Where clamped values were counted."""
+    """Noisy numbers of clamped values; None if they were not counted."""
     is_proportional: bool
-    events: tuple[tuple[Event, ...], ...]
-    """What was paid for each group."""
-
-    def gathered(self, values: Array) -> Array:
-        """Sums of a per-group number over each set."""
-        return np.asarray(
-            np.bincount(self.set_of, weights=values, minlength=len(self.members)), dtype=np.float64
-        )
+    """Whether weights are proportional to sizes, whatever the noise."""
 
     @cached_property
     def set_of(self) -> Whole:
@@ -69,7 +50,7 @@ class GroupSums:
     @cached_property
     def people(self) -> Array:
         """How many people each set has."""
-        return self.gathered(self.sizes)
+        return self._gathered(self.sizes)
 
     @cached_property
     def means(self) -> Array:
@@ -78,13 +59,22 @@ class GroupSums:
 
     @cached_property
     def size_variances(self) -> Array:
-        """Of the noise on each set's size."""
+        """Variance of the noise on each set's size."""
         if self.size_noise is None:
             return np.zeros(len(self.members))
-        return self.gathered(self.size_noise.stddev**2)
+        return self._gathered(self.size_noise.stddev**2)
+
+    @property
+    def events(self) -> list[tuple[Event, ...]]:
+        """What was paid for each group."""
+        beside = [found for found in (self.size_noise, self.clipped, self.squares) if found is not None]
+        return [
+            (*(found.events[place] for found in beside), self.sums.events[its_set])
+            for place, its_set in enumerate(self.set_of)
+        ]
 
     def variances(self, variance: float, offset: float) -> Array:
-        """Of each set's mean; a noisy size moves it in proportion to the mean's offset from the centre."""
+        """Variance of each set's mean; a noisy size moves the mean by its ``offset`` from the centre."""
         return mean_variances(self.people, variance, self.sums.stddev**2 + offset**2 * self.size_variances)
 
     def weights(self, variance: float, offset: float) -> Array:
@@ -114,51 +104,60 @@ class GroupSums:
         estimate = self.grid.centre + float(beta @ self.means)
         if self.size_noise is not None:  # a ratio of noisy numbers: keep it where a mean can be
             estimate = max(self.grid.low, min(self.grid.high, estimate))
-        return Part(estimate, Spread(deviations, laplace[laplace > 0]))
+        return Part(estimate, ErrorLaw(deviations, laplace[laplace > 0]))
 
-    def by_group(self, known: KnownVariance) -> tuple[Array, Array, Array]:
-        """Weight among the private ones, estimate and standard error of each group, as part of its set."""
+    def by_group(self, known: KnownVariance) -> Estimates:
+        """Each group as a part of its set."""
         offset = self.offset(known.value)
-        weights = (self.weights(known.value, offset) / self.people)[self.set_of] * self.sizes
-        errors = np.sqrt(self.variances(known.value, offset))
-        return weights, self.grid.centre + self.means[self.set_of], errors[self.set_of]
+        return Estimates(
+            self.sizes,
+            (self.weights(known.value, offset) / self.people)[self.set_of] * self.sizes,
+            self.grid.centre + self.means[self.set_of],
+            np.sqrt(self.variances(known.value, offset))[self.set_of],
+            self.events,
+        )
+
+    def _gathered(self, values: Array) -> Array:
+        """Sums of a per-group number over each set."""
+        sums = np.bincount(self.set_of, weights=values, minlength=len(self.members))
+        return np.asarray(sums, dtype=np.float64)
 
 
-def check_costs(grid: Grid, unit: Unit, costs: Sequence[Cost], asked: Asked) -> None:
+def _shares(asked: MeanSettings, unit: Unit) -> dict[str, float]:
+    """What is measured beside the sums, as shares of each ε."""
+    return {
+        "size_share": 0.0 if unit.total_is_public else asked.size_share,
+        "clipped_share": asked.clipped_share,
+        "variance_share": asked.measured_share,
+    }
+
+
+def check_costs(grid: Grid, unit: Unit, costs: Sequence[Cost], asked: MeanSettings) -> None:
     """Refuse an ε too small for any part of what is asked for, before a run begins."""
-    shares = {"variance_share": asked.variance_share, "clipped_share": asked.clipped_share}
-    if not unit.total_is_public:
-        shares["size_share"] = asked.size_share
-    left_share = check_shares(**shares)
-    least = min(share for share in (*shares.values(), left_share) if share)
-    for cost in shares_of(costs, least):
-        grid.finest(cost, unit)
+    shares = _shares(asked, unit)
+    least = min(share for share in (*shares.values(), left_after(**shares)) if share)
+    for cost in costs:
+        grid.finest(cost * Fraction(least), unit)
 
 
-def measure_sums(curator: GroupCurator, costs: Sequence[Cost], asked: Asked, *, variance: float) -> GroupSums:
-    """MEASURE what is asked for beside the sums, and then the sums with all that is left of each ε."""
-    events: list[list[Event]] = [[] for _ in costs]
-    rest = Fraction(1)
+def measure_sums(
+    curator: GroupCurator, costs: Sequence[Cost], asked: MeanSettings, *, variance: float
+) -> GroupSums:
+    """MEASURE what is asked for beside the sums, and then the sums with all that is left of each ε.
 
-    def paid(measurement: GroupMeasurement, share: float) -> GroupMeasurement:
-        nonlocal rest
-        rest -= Fraction(share)
-        for mine, event in zip(events, measurement.events, strict=True):
-            mine.append(event)
-        return measurement
+    ``variance`` is σ² as far as it is known beforehand; it decides which groups are merged.
+    """
+    size_share, clipped_share, squares_share = map(Fraction, _shares(asked, curator.unit).values())
 
-    size_noise = clipped = squares = None
-    if curator.unit.total_is_public:
-        sizes = curator.public_sizes()
-    else:
-        size_noise = paid(curator.sizes(shares_of(costs, asked.size_share)), asked.size_share)
-        sizes = np.maximum(size_noise.answer, 1.0)
-    if asked.clipped_share:
-        clipped = paid(curator.clipped(shares_of(costs, asked.clipped_share)), asked.clipped_share)
-    if asked.variance_share:
-        squares = paid(curator.squares(shares_of(costs, asked.variance_share)), asked.variance_share)
+    def part(share: Fraction) -> list[Cost]:
+        return [cost * share for cost in costs]
 
-    left: list[Cost] = [cost * rest for cost in costs]
+    size_noise = curator.sizes(part(size_share)) if size_share else None
+    sizes = curator.public_sizes() if size_noise is None else np.maximum(size_noise.answer, 1.0)
+    clipped = curator.clipped(part(clipped_share)) if clipped_share else None
+    squares = curator.squares(part(squares_share)) if squares_share else None
+
+    left = part(1 - size_share - clipped_share - squares_share)
     members: list[Members] = [(place,) for place in range(len(costs))]
     if asked.merge:
         is_rho = isinstance(left[0], Rho)
@@ -170,20 +169,14 @@ def measure_sums(curator: GroupCurator, costs: Sequence[Cost], asked: Asked, *, 
             unit_noise=moved**2 * (0.5 if is_rho else 2.0),
             power=1 if is_rho else 2,
         )
-    sums = curator.sums(
-        members, [min((left[i] for i in who), key=lambda cost: cost.value) for who in members]
-    )
-    for who, event in zip(members, sums.events, strict=True):
-        for place in who:
-            events[place].append(event)
+    least = [min((left[place] for place in who), key=lambda cost: cost.value) for who in members]
     return GroupSums(
         grid=curator.grid,
         members=tuple(members),
-        sums=sums,
+        sums=curator.sums(members, least),
         sizes=sizes,
         size_noise=size_noise,
         squares=squares,
         clipped=clipped,
-        is_proportional=asked.is_proportional,
-        events=tuple(tuple(mine) for mine in events),
+        is_proportional=asked.weights == "proportional",
     )

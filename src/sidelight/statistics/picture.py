@@ -49,7 +49,7 @@ def text_picture(answer: MixedAnswer) -> str:
 
 
 def svg_picture(answer: MixedAnswer, *, title: str) -> str:
-    """The same as a drawing of its own, that needs no other file."""
+    """The same as an SVG drawing that needs no other file."""
     lines = _lines(answer)
     ends = [end for *_, low, high in lines if low == low for end in (low, high)]
     least, most = min(ends), max(ends)

@@ -3,15 +3,15 @@
     y_r = θ_r − p_r + error,  error ~ 𝒩(0, v_r)          what was measured, less what is expected of the cell
     θ_r − p_r ~ 𝒩(b, τ² + u_r)                           how cells differ from that; u_r if p_r is uncertain
 
-For one τ, each cell's estimate is b̂ + B_r·(y_r − b̂), B_r = (τ² + u_r)/(τ² + u_r + v_r). Nobody knows τ, so
-estimates and variances are averaged over a flat prior on τ (Gelman 2006), and over a flat one on b: the
-standard errors then hold what is not known of either, also with few cells.
+For one τ, each cell's estimate is b̂ + B_r·(y_r − b̂), B_r = (τ² + u_r)/(τ² + u_r + v_r). τ and b are unknown,
+so estimates and variances are averaged over both, all values being equally likely beforehand (Gelman 2006).
+The standard errors then allow for τ and b being unknown, also with few cells.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from sidelight.statistics.grid import Array
+
 _POINTS = 200
 
 
@@ -24,8 +24,8 @@ def pool(y: Array, v: Array, u: Array, *, most: float) -> tuple[Array, Array, Ar
     >>> bool((np.abs(estimate) < 1e-9).all()), bool((error < 1).all()), bool((own < 0.5).all())
     (True, True, True)
     """
-    spread = max(float(np.std(y)), float(np.sqrt(v.min())), 1e-12 * most)
-    tau = np.linspace(0.0, min(most, 20 * spread), _POINTS)[:, None]
+    scale = max(float(np.std(y)), float(np.sqrt(v.min())), 1e-12 * most)
+    tau = np.linspace(0.0, min(most, 20 * scale), _POINTS)[:, None]
     total = tau**2 + u + v
     precision = (1 / total).sum(axis=1, keepdims=True)
     centre = (y / total).sum(axis=1, keepdims=True) / precision

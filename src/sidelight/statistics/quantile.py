@@ -22,14 +22,13 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sidelight import _check
+from sidelight.errors import SettingError
 from sidelight.privacy import event
 from sidelight.privacy.coins import below, uniform
 from sidelight.privacy.noise import NoiseSource
-
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
+from sidelight.statistics.grid import Array, Whole
 
 _SLACK = 2.0**-34
 """mᵢ is larger than its double by this share: xᵢ is right to 64·2⁻⁴⁴ or better, exp to 2⁻⁴²."""
@@ -98,14 +97,22 @@ def draw_run(noise: NoiseSource, lengths: Whole, exponents: Array, exact: Callab
             return i
 
 
-def chances(lengths: Whole, exponents: Array) -> Array:
-    """The law of ``draw_run`` as doubles: for tests and for plans, never for drawing.
+def as_fraction(number: float) -> Fraction:
+    """The fraction that a person means by a number: 0.1 is 1/10.
 
-    >>> chances(np.array([1, 0, 1]), np.array([0.0, 1.0, 0.0])).tolist()
-    [0.5, 0.0, 0.5]
+    >>> as_fraction(0.1)
+    Fraction(1, 10)
     """
-    weights = lengths * np.exp(-exponents)
-    return np.asarray(weights / weights.sum(), dtype=np.float64)
+    return Fraction(number).limit_denominator(10**9)
+
+
+def asked_quantile(quantile: float) -> Fraction:
+    """The q that somebody asks for, as a fraction strictly between 0 and 1."""
+    _check.share(quantile=quantile)
+    found = as_fraction(quantile)
+    if not 0 < found < 1:
+        raise SettingError(f"quantile must not be as near to 0 or 1 as {quantile:g}.")
+    return found
 
 
 def _less(ranks: Whole, number: Fraction) -> Array:

@@ -1,44 +1,81 @@
-"""On what terms private groups are asked: who is protected, in which currency, from which ledger."""
+"""On what terms private people are asked: who is protected, in which currency, out of which ledger."""
 
 import platform
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sidelight import _check
 from sidelight.curator.door import Door
 from sidelight.errors import SettingError
-from sidelight.privacy.budget import Cost
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.budget import Budget, Cost
+from sidelight.privacy.ledger import Ledger, MemoryLedger
 from sidelight.privacy.noise import NoiseSource, SystemNoise
-from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.promise import Promise, agreed_unit
 from sidelight.privacy.unit import Unit
-from sidelight.statistics.curator import GroupCurator, open_groups
 from sidelight.statistics.grid import Grid
-from sidelight.statistics.group import Group
+
+D = TypeVar("D", bound=Door)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The options that all statistics share; checked before anything is read."""
+    """Who is protected, and where spending is kept."""
 
     unit: Unit | str | None = None
-    """What one person can change; the ledger's unless said, and ``replace`` without a ledger."""
-    accounting: str = "pure"
-    """``pure``: Laplace noise and ε. ``zcdp``: Gaussian noise, and ρ of (ε, δ)."""
-    delta: float | None = None
-    """δ of every group under zCDP; the ledger's unless said."""
+    """What one person can change: ``"replace"`` (sizes are public) or ``"add-or-remove"`` (sizes are
+    measured). If None, the ledger's; without a ledger, ``"replace"``."""
     ledger: Ledger | str | Path | None = None
+    """Where spending is kept for ever; its promise and its unit hold."""
     noise: NoiseSource | None = None
+    """The operating system's if None; ``sl.testing.SeededNoise`` for experiments, which protects nobody."""
 
     def __post_init__(self) -> None:
-        _check.one_of(("pure", "zcdp"), accounting=self.accounting)
         if self.unit is not None:
             Unit.of(self.unit)
+
+    @cached_property
+    def opened(self) -> Ledger | None:
+        """The ledger, if there is one."""
+        if self.ledger is None:
+            return None
+        from sidelight.privacy.sql_ledger import open_ledger
+
+        return open_ledger(self.ledger)
+
+    def book(self, budget: Budget, *, name: str, declared: Unit | None = None) -> Ledger:
+        """The ledger, or one in memory that promises this budget; all who name a unit must name the same."""
+        if self.opened is None:
+            return MemoryLedger(Promise(budget, agreed_unit(asked=self.unit, declared=declared), name))
+        agreed_unit(asked=self.unit, declared=declared, promise=self.opened.promise)
+        return self.opened
+
+    @contextmanager
+    def run(self, curator: Callable[..., D], book: Ledger, allotment: Cost, *, label: str) -> Iterator[D]:
+        """A curator that may spend the allotment; what it does not spend goes back when the run ends."""
+        run = book.begin(allotment, label=label)
+        try:
+            yield curator(allotment=allotment, unit=book.promise.unit, ledger=book, run=run, noise=self.noise)
+        finally:
+            book.close(run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupTerms(Terms):
+    """The terms of means and quantiles, which may count in ε or in ρ."""
+
+    accounting: str = "pure"
+    """``"pure"``: Laplace noise, counted in ε. ``"zcdp"``: Gaussian noise, counted in the ρ of (ε, δ)."""
+    delta: float | None = None
+    """δ of every group under ``"zcdp"``; the ledger's if None."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check.one_of(("pure", "zcdp"), accounting=self.accounting)
         if self.accounting == "pure":
             if self.delta:
                 raise SettingError("delta must be left out under accounting='pure'; there δ is 0.")
@@ -48,41 +85,22 @@ class Terms:
         else:
             _check.share(delta=self.delta)
 
-    def open(
-        self,
-        groups: Sequence[Group],
-        grid: Grid,
-        *,
-        label: str,
-        check_unit: Callable[[Unit], None] = lambda _: None,
-    ) -> AbstractContextManager[GroupCurator]:
-        """A curator over the private groups."""
-        return open_groups(
-            groups,
-            grid,
-            unit=self.unit,
-            delta=self.group_delta,
-            ledger=self.ledger,
-            noise=self.noise,
-            label=label,
-            check_unit=check_unit,
-        )
-
     @property
     def group_delta(self) -> float | None:
-        """δ of every group, or None under pure accounting."""
-        if self.accounting == "pure":
-            return None
-        if self.delta is not None:
-            return self.delta
-        from sidelight.privacy.sql_ledger import open_ledger
+        """δ of every group; None under pure accounting."""
+        if self.accounting == "pure" or self.delta is not None:
+            return None if self.accounting == "pure" else self.delta
+        assert self.opened is not None  # checked when the terms were made
+        return float(self.opened.promise.budget.delta)
 
-        assert self.ledger is not None
-        return float(open_ledger(self.ledger).promise.budget.delta)
+    def budget(self, epsilon: float) -> Budget:
+        """What a person with this ε is promised."""
+        return Budget(epsilon=epsilon, delta=self.group_delta or 0.0)
 
-    def costs(self, groups: Sequence[Group]) -> list[Cost]:
-        """What each group may spend."""
-        return [group.cost(delta=self.group_delta) for group in groups]
+    def cost(self, epsilon: float) -> Cost:
+        """What this ε may spend: ε itself, or the ρ that (ε, δ) pays for."""
+        budget = self.budget(epsilon)
+        return budget.pure() if self.accounting == "pure" else budget.rho()
 
     def card(self, statistic: str, grid: Grid, curator: Door | None) -> dict[str, Any]:
         """What a reader needs to know about how a number was made; nothing private."""
@@ -105,20 +123,3 @@ class Terms:
                 "NOT PRIVATE: the noise was seeded, and anyone who knows the seed can draw it again."
             )
         return card
-
-
-def shares_of(costs: Sequence[Cost], share: float) -> list[Cost]:
-    """This share of each cost."""
-    return [cost * Fraction(share) for cost in costs]
-
-
-def check_shares(**shares: float) -> float:
-    """Each share is at least 0 and together they leave something; gives what they leave."""
-    for name, share in shares.items():
-        if share != 0:
-            _check.share(**{name: share})
-    rest = 1 - sum(Fraction(share) for share in shares.values())
-    if rest <= 0:
-        listed = ", ".join(f"{name}={share:g}" for name, share in shares.items())
-        raise SettingError(f"the shares must leave something for the estimate itself; got {listed}.")
-    return float(rest)

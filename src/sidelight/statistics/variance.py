@@ -6,18 +6,15 @@ wrong, but neither the estimate biased nor anyone less private.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
-from sidelight import _check
 from sidelight.errors import SettingError
 from sidelight.statistics.curator import GroupMeasurement
-from sidelight.statistics.grid import Grid
-from sidelight.statistics.group import Array
-
-Variance = float | Literal["bound", "public", "private"]
-_NODES = (np.arange(24) + 0.5) / 24
+from sidelight.statistics.error_law import LIKELY
+from sidelight.statistics.grid import Array, Grid
+from sidelight.statistics.settings import Variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +26,19 @@ class KnownVariance:
     likely: Array
     """Equally likely values, for the interval."""
 
+    def on_card(self, asked: Variance) -> dict[str, Any]:
+        """What the card says of it."""
+        return {"source": asked if isinstance(asked, str) else "given", "value": self.value}
 
-def check_variance(variance: Variance, public: Sequence[Array]) -> None:
-    """Refuse what is not an option, before anything is read."""
-    if isinstance(variance, str):
-        _check.one_of(("bound", "public", "private"), variance=variance)
-        if variance == "public" and max((values.size for values in public), default=0) < 2:
-            raise SettingError("variance='public' needs a public group of at least two values.")
-    else:
-        _check.positive(variance=variance)
+
+def known_beforehand(variance: Variance, shown: Sequence[Array], grid: Grid) -> KnownVariance:
+    """σ² as far as it is known before anything private is measured; ``shown`` is clamped to the bounds."""
+    has_two = max((values.size for values in shown), default=0) > 1
+    if variance == "public" and not has_two:
+        raise SettingError("variance='public' needs a public group of at least two values.")
+    if variance == "public" or (variance == "private" and has_two):
+        return public_variance(shown, grid)
+    return given_variance(grid.width**2 / 4 if isinstance(variance, str) else variance, grid)
 
 
 def given_variance(variance: float, grid: Grid) -> KnownVariance:
@@ -46,20 +47,20 @@ def given_variance(variance: float, grid: Grid) -> KnownVariance:
     return KnownVariance(value, np.array([value]))
 
 
-def public_variance(public: Sequence[Array], grid: Grid) -> KnownVariance:
+def public_variance(shown: Sequence[Array], grid: Grid) -> KnownVariance:
     """The pooled variance within public groups; likely values from its χ² law."""
     from scipy.special import gammaincinv
 
-    clamped = [np.clip(values, grid.low, grid.high) for values in public if values.size > 1]
-    freedom = sum(values.size - 1 for values in clamped)
-    pooled = sum(float(((values - values.mean()) ** 2).sum()) for values in clamped) / freedom
-    likely = pooled * freedom / (2 * gammaincinv(freedom / 2, _NODES))
+    several = [values for values in shown if values.size > 1]
+    freedom = sum(values.size - 1 for values in several)
+    pooled = sum(float(((values - values.mean()) ** 2).sum()) for values in several) / freedom
+    likely = pooled * freedom / (2 * gammaincinv(freedom / 2, LIKELY))
     most = grid.width**2 / 4
     return KnownVariance(max(pooled, _least(grid)), np.clip(likely, _least(grid), most))
 
 
 def private_variance(
-    squares: GroupMeasurement, sizes: Array, public: Sequence[Array], centre_offset: float, grid: Grid
+    squares: GroupMeasurement, sizes: Array, shown: Sequence[Array], centre_offset: float, grid: Grid
 ) -> KnownVariance:
     """σ² = E(x − c)² − (μ − c)², from noisy sums of squares and a first estimate of μ − c.
 
@@ -69,22 +70,22 @@ def private_variance(
 
     half = grid.width / 2
     scale = half**2
-    exact = [float(((np.clip(x, grid.low, grid.high) - grid.centre) ** 2).sum()) / scale for x in public]
+    exact = [float(((values - grid.centre) ** 2).sum()) / scale for values in shown]
     totals = np.append(squares.answer, exact)
-    people = np.append(sizes, [values.size for values in public])
+    people = np.append(sizes, [values.size for values in shown])
     noise = np.append(squares.stddev**2, np.zeros(len(exact)))
     worth = people / (people / 4 + noise)  # the variance of a number between 0 and 1 is at most 1/4
     second = float((worth * totals).sum() / (worth * people).sum())
     middle = (second - (centre_offset / half) ** 2) * scale
     # Squares vary about as those of a normal law do: with variance 2σ⁴.
     typical = 2 * min(max(second, 0.0), 1.0) ** 2
-    spread = float(np.sqrt((worth**2 * (people * typical + noise)).sum()) / (worth * people).sum()) * scale
-    low, high = ndtr((np.array([_least(grid), scale]) - middle) / spread)
-    likely = middle + spread * ndtri(np.clip(low + (high - low) * _NODES, 1e-300, 1 - 1e-16))
+    error = float(np.sqrt((worth**2 * (people * typical + noise)).sum()) / (worth * people).sum()) * scale
+    low, high = ndtr((np.array([_least(grid), scale]) - middle) / error)
+    likely = middle + error * ndtri(np.clip(low + (high - low) * LIKELY, 1e-300, 1 - 1e-16))
     likely = np.clip(likely, _least(grid), scale)
     return KnownVariance(float(likely.mean()), likely)
 
 
 def _least(grid: Grid) -> float:
-    """Rounding to the grid alone leaves this much."""
+    """The least σ²: rounding to the grid alone leaves this much."""
     return (grid.width * 1e-9) ** 2

@@ -1,4 +1,4 @@
-"""What each group's estimate is worth, from sizes, σ² and noise alone: no data, so no cost.
+"""Variances and weights of the groups' estimates, from sizes, σ² and noise alone: no data, so no cost.
 
 A set of groups with n people, σ² a person and noise of variance ν on its sum has a mean of variance
 (nσ² + ν)/n²; the best weights are inverse variances, and the best variance is 1/Σ of their inverses
@@ -13,12 +13,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from sidelight.statistics.grid import Array
 
 TYPICAL_DENSITY = 4.0
-"""f·(hi − lo) where nothing is known: the middle of a normal law whose bounds are 10σ apart."""
+"""f·(hi − lo) if nothing is known of it: that of the median of a normal law with bounds 10σ apart."""
 
 
 def mean_variances(sizes: ArrayLike, variance: float, noise_variances: ArrayLike) -> Array:
@@ -28,23 +28,23 @@ def mean_variances(sizes: ArrayLike, variance: float, noise_variances: ArrayLike
 
 
 def quantile_variances(
-    sizes: ArrayLike, share: float, rank_scales: ArrayLike, *, density: float = TYPICAL_DENSITY
+    sizes: ArrayLike, quantile: float, rank_scales: ArrayLike, *, density: float = TYPICAL_DENSITY
 ) -> Array:
-    """What a group's quantile is worth: its variance in units of 1/f², f the density there.
+    """The variance of each group's quantile, in units of 1/f², f the density there.
 
     The rank of an exponential-mechanism quantile is off by about Lap(b), b = 2Δ/ε, and that of the
     exact one varies by n·q(1 − q); dividing by n·f turns ranks into values, and f is common to all groups.
 
         q(1 − q)/n + 2b²/n² + p·(fR)²/12,      p = fR·e^(−mn/b) / (2b/n + fR·e^(−mn/b)),  m = min(q, 1 − q)
 
-    The last term is for groups with little to say: with probability p the draw comes from the empty
-    stretches between the data and the bounds, which are long, and then may be anywhere. ``density`` is fR.
+    The last term matters for small groups: with probability p the draw comes from the empty stretches
+    between the data and the bounds, which are long, and then may be anywhere. ``density`` is fR.
     """
     n = np.asarray(sizes, dtype=np.float64)
     b = np.asarray(rank_scales, dtype=np.float64)
-    beyond = density * np.exp(-min(share, 1 - share) * n / np.maximum(b, 1e-300))
+    beyond = density * np.exp(-min(quantile, 1 - quantile) * n / np.maximum(b, 1e-300))
     chance = beyond / (2 * b / n + beyond + 1e-300)
-    return mean_variances(n, share * (1 - share), 2 * b**2) + chance * density**2 / 12
+    return mean_variances(n, quantile * (1 - quantile), 2 * b**2) + chance * density**2 / 12
 
 
 def laplace_variances(epsilons: ArrayLike, width: float) -> Array:
@@ -56,11 +56,6 @@ def inverse_variance(variances: Array) -> Array:
     """Weights ∝ 1/variance that add up to 1; nothing for an infinite variance."""
     precisions = 1 / variances
     return np.asarray(precisions / precisions.sum(), dtype=np.float64)
-
-
-def mixed_variance(variances: Array) -> float:
-    """The variance of the best mix."""
-    return float(1 / (1 / variances).sum())
 
 
 def merged(

@@ -21,7 +21,7 @@ from sidelight.errors import SettingError
 
 
 class Arrays(Protocol):
-    """What inference asks of an array library. Arrays themselves are its own (hence Any)."""
+    """The operations that inference needs. Arrays are of the library's own type (hence Any)."""
 
     @property
     def name(self) -> str: ...
@@ -36,17 +36,17 @@ class Arrays(Protocol):
     def add(self, left: Any, right: Any, out: Any = None) -> Any: ...
     def multiply(self, left: Any, right: Any, out: Any = None) -> Any: ...
     def ratio(self, above: Any, below: Any) -> Any:
-        """Above/below where below is positive, and 0 elsewhere."""
+        """above/below where ``below`` is positive, and 0 elsewhere."""
 
     def finite(self, values: Any) -> Any:
-        """The same, with 0 in place of ±∞."""
+        """The values, with 0 in place of ±∞."""
 
-    def turn(self, values: Any, axes: tuple[int, ...]) -> Any:
+    def transpose(self, values: Any, axes: tuple[int, ...]) -> Any:
         """The axes in another order."""
 
     def sum(self, values: Any, axis: int) -> Any: ...
     def max(self, values: Any, axes: tuple[int, ...]) -> Any:
-        """The greatest along these axes, which stay with length 1."""
+        """The maximum along these axes, which are kept with length 1."""
 
     def greatest(self, values: Any) -> float: ...
     def total(self, values: Any) -> float: ...
@@ -56,7 +56,7 @@ class Arrays(Protocol):
         """One flat vector of all parts."""
 
     def quiet(self) -> AbstractContextManager[Any]:
-        """Where overflow is expected, looked for and handled."""
+        """Silences overflow warnings where the caller checks for overflow itself."""
 
 
 class NumpyArrays:
@@ -94,7 +94,7 @@ class NumpyArrays:
     def finite(self, values: Any) -> Any:
         return np.where(np.isfinite(values), values, 0.0)
 
-    def turn(self, values: Any, axes: tuple[int, ...]) -> Any:
+    def transpose(self, values: Any, axes: tuple[int, ...]) -> Any:
         return np.transpose(values, axes)
 
     def sum(self, values: Any, axis: int) -> Any:
@@ -166,7 +166,7 @@ class TorchArrays:
     def finite(self, values: Any) -> Any:
         return self._torch.where(self._torch.isfinite(values), values, 0.0)
 
-    def turn(self, values: Any, axes: tuple[int, ...]) -> Any:
+    def transpose(self, values: Any, axes: tuple[int, ...]) -> Any:
         return values.permute(axes)
 
     def sum(self, values: Any, axis: int) -> Any:

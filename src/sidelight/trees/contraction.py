@@ -18,27 +18,30 @@ from sidelight.trees.arrays import Arrays
 from sidelight.trees.summing import Projection
 
 CALL = 15000
-"""What one pair costs beside its work, in cells of a table that is read or written once."""
+"""Overhead of one pair, in the time of reading or writing one cell of a table."""
 _PRODUCT = 0.25
-"""What one multiplication within a matrix product costs, in the same unit."""
+"""Cost of one multiplication within a matrix product, in the same unit."""
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two tables, by number, become one: turned, multiplied, and summed over what both have to lose."""
+    """Two tables, by number, become one: transposed, multiplied, and summed over shared axes not needed."""
 
     left: int
     right: int
     before: tuple[Projection | None, Projection | None]
-    """Sums over what one of them alone has to lose."""
-    turns: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
-    """Their axes in the order of the product; None where they are."""
+    """For each table: the sum over axes that it alone has and nobody needs."""
+    orders: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+    """How their axes are transposed for the product; None where they need not be."""
     shapes: tuple[tuple[int, int, int], tuple[int, int, int]]
     shape: tuple[int, ...]
 
 
 class Contraction:
-    """Planned once for tables on these attributes; the answer's axes are in the order of ``keep``."""
+    """The order of pairs, worked out once for tables on these attributes; a call computes the sum.
+
+    The answer's axes are in the order of ``keep``.
+    """
 
     def __init__(
         self, tables: Sequence[Attrs], keep: Attrs, sizes: Mapping[str, int], library: Arrays
@@ -61,15 +64,15 @@ class Contraction:
         ((self._last, attrs),) = left.items()
         self._rest = self._onto(attrs, kept)
         rest = [attr for attr in attrs if attr in kept]
-        self._turn = _turn(rest, [attr for attr in keep if attr in rest])
+        self._order = _order(rest, [attr for attr in keep if attr in rest])
         self.attrs = tuple(attr for attr in keep if attr in rest)
-        """What the tables together know of ``keep``."""
+        """The attributes of ``keep`` that some table has."""
 
     def __call__(self, tables: Sequence[Any]) -> Any:
         left = dict(enumerate(tables))
         for number, pair in enumerate(self._pairs, start=len(tables)):
-            a = self._side(left.pop(pair.left), pair.before[0], pair.turns[0], pair.shapes[0])
-            b = self._side(left.pop(pair.right), pair.before[1], pair.turns[1], pair.shapes[1])
+            a = self._side(left.pop(pair.left), pair.before[0], pair.orders[0], pair.shapes[0])
+            b = self._side(left.pop(pair.right), pair.before[1], pair.orders[1], pair.shapes[1])
             if a.shape[2] == 1:
                 product = a * b
             elif a.shape[1] == 1 and b.shape[2] == 1:
@@ -77,17 +80,17 @@ class Contraction:
             else:
                 product = a @ b
             left[number] = product.reshape(pair.shape)
-        return self._side(left[self._last], self._rest, self._turn, None)
+        return self._side(left[self._last], self._rest, self._order, None)
 
     def _side(
         self,
         table: Any,
         before: Projection | None,
-        turn: tuple[int, ...] | None,
+        order: tuple[int, ...] | None,
         shape: tuple[int, ...] | None,
     ) -> Any:
         table = table if before is None else before.sum(table)
-        table = table if turn is None else self._library.turn(table, turn)
+        table = table if order is None else self._library.transpose(table, order)
         return table if shape is None else table.reshape(shape)
 
     def _size(self, attrs: Iterable[str]) -> int:
@@ -119,17 +122,17 @@ class Contraction:
         own = [attr for attr in one if attr not in other]
         others_own = [attr for attr in other if attr not in one]
         attrs = (*batch, *own, *others_own)
-        turns = (
-            _turn(one, [*batch, *own, *summed]),
-            _turn(other, [*batch, *summed, *others_own]),
+        orders = (
+            _order(one, [*batch, *own, *summed]),
+            _order(other, [*batch, *summed, *others_own]),
         )
         sizes = [self._size(group) for group in (batch, own, summed, others_own)]
         shapes = (sizes[0], sizes[1], sizes[2]), (sizes[0], sizes[2], sizes[3])
         shape = tuple(self._sizes[attr] for attr in attrs)
-        return _Pair(left, right, before, turns, shapes, shape), attrs
+        return _Pair(left, right, before, orders, shapes, shape), attrs
 
 
-def _turn(have: Sequence[str], wanted: Sequence[str]) -> tuple[int, ...] | None:
-    """How axes are turned from one order into another; None where nothing is to be done."""
-    turn = tuple(have.index(attr) for attr in wanted)
-    return None if turn == tuple(range(len(turn))) else turn
+def _order(have: Sequence[str], wanted: Sequence[str]) -> tuple[int, ...] | None:
+    """The transposition from one order of axes to another; None if they are the same."""
+    order = tuple(have.index(attr) for attr in wanted)
+    return None if order == tuple(range(len(order))) else order

@@ -2,8 +2,8 @@
 
 The maximal cliques of the triangulated graph are joined by a spanning tree of the largest
 separators, which then has the running-intersection property: the cliques that hold an
-attribute are connected. Parts that share nothing hang together by empty separators, so a
-forest is a tree like any other.
+attribute are connected. Parts without shared attributes are joined by empty separators, so a forest
+is treated as a tree.
 """
 
 import math
@@ -43,12 +43,12 @@ class JunctionTree:
 
     @property
     def bytes(self) -> int:
-        """What one table per clique takes in memory."""
+        """Memory of one table for each clique."""
         return BYTES_PER_CELL * self.cells
 
     @cached_property
     def separators(self) -> tuple[Attrs, ...]:
-        """What each clique shares with its parent; nothing at the root."""
+        """The attributes that each clique shares with its parent; none at the root."""
         return tuple(
             () if parent < 0 else tuple(a for a in clique if a in self._sets[parent])
             for clique, parent in zip(self.cliques, self.parents, strict=True)
@@ -77,9 +77,9 @@ class JunctionTree:
 
 @lru_cache(maxsize=8)
 def _tree(domain: Domain, _key: tuple[Combination, ...], sets: frozenset[frozenset[str]]) -> JunctionTree:
-    """A model, its fit and the next round's model mostly have one tree.
+    """Cached: a model, its fit and the next round's model mostly have the same tree.
 
-    What is impossible has a part in it too; and domains are equal without it.
+    Impossible combinations are part of the key, since domains compare equal without them.
     """
     members, _ = smallest_triangulation(interaction_graph(domain, sets), domain.shape)
     lines = sorted(tuple(int(i) for i in line.nonzero()[0]) for line in members) or [()]

@@ -1,4 +1,4 @@
-"""Which table is read off which: small tables from larger ones, not all from the clique.
+"""Which table is summed from which: small tables from larger ones, not all from the clique.
 
 A clique often holds many measured sets and separators. Summing the whole clique for each of them, and
 adding each potential to the whole clique, is most of the work of a step. So a set inside another one
@@ -15,13 +15,13 @@ from sidelight.data.domain import Attrs, Domain
 
 
 def inner_order(domain: Domain, attrs: Iterable[str]) -> Attrs:
-    """The order of axes inside inference: small attributes first, so that inner loops are long."""
+    """The order of axes within inference: small attributes first, so that inner loops are long."""
     return tuple(sorted(attrs, key=lambda attr: (domain.sizes[attr], domain.attrs.index(attr))))
 
 
 @dataclass(frozen=True)
 class Node:
-    """One table: its attributes, and the node it is read off (None: the clique)."""
+    """One table: its attributes, and the node it is summed from (None: the clique)."""
 
     attrs: frozenset[str]
     carrier: int | None

@@ -1,9 +1,10 @@
 """Where the attributes of a marginal are brought together in a junction tree, and in which order.
 
 The attributes asked for are brought together at one clique, the centre. Every branch of the tree that holds
-some of them sends one message there, about those, given what the branch shares with the clique it arrives
-at. A plan says which messages, and which order multiplies them in with the least work. The centre lies in
-the middle: messages about one attribute serve many questions, and those about several are large.
+some of them sends one message there: their distribution, given the separator between the branch and the
+clique it arrives at. A route lists these messages in the order that multiplies them in with the least work.
+The centre lies in the middle: messages about one attribute serve many questions, and those about several
+are large.
 
 Sets of attributes are whole numbers here: attribute i of the domain is bit i.
 """
@@ -18,11 +19,11 @@ from sidelight.data.domain import Attrs
 from sidelight.trees.junction_tree import JunctionTree
 
 _PRODUCT = 0.25
-"""What one multiplication within a matrix product costs, in cells that are read or written."""
+"""Cost of one multiplication within a matrix product, in cells that are read or written."""
 _WORTH = 1 << 17
-"""From which price on all orders are tried, and not the cheapest step after the other."""
+"""A route of a higher price than this tries all orders of its messages, not only the greedy one."""
 _FEW = 4
-"""Up to how many messages."""
+"""Most messages of which all orders are tried."""
 
 
 class Branch(NamedTuple):
@@ -33,18 +34,18 @@ class Branch(NamedTuple):
     about: int
 
 
-class Plan(NamedTuple):
-    """How what is known on one clique, and beyond it, becomes one table."""
+class Route(NamedTuple):
+    """How one clique's marginal and the messages to it become one table."""
 
     cost: float
     shared: int
-    """The attributes of the clique's own marginal, to begin with."""
+    """The attributes of the clique's own marginal that it starts from."""
     steps: tuple[tuple[Branch, int], ...]
-    """Each message in turn, and the attributes that are needed once it is in."""
+    """The messages in order, each with the attributes that are kept after it."""
 
 
 class Routes:
-    """The plans for one tree, made when they are asked for."""
+    """The routes of one tree, made when they are asked for."""
 
     def __init__(self, tree: JunctionTree) -> None:
         self._sizes = tree.domain.shape
@@ -61,13 +62,13 @@ class Routes:
         self._sides: dict[tuple[int, int], int] = {}
         self._shortcuts: dict[Branch, tuple[Branch, ...]] = {}
         self._centres: dict[int, int] = {}
-        self._plans: dict[tuple[int, int, int], Plan] = {}
+        self._routes: dict[tuple[int, int, int], Route] = {}
         self._places: dict[Attrs, tuple[Any, ...]] = {}
 
     @staticmethod
     @lru_cache(maxsize=8)
     def of(tree: JunctionTree) -> "Routes":
-        """The plans for this tree, with all that were made for models of the same tree."""
+        """The routes of this tree; models with the same tree share them."""
         return Routes(tree)
 
     def mask(self, attrs: Iterable[str]) -> int:
@@ -81,11 +82,11 @@ class Routes:
         return self._cells[mask]
 
     def separator(self, branch: Branch) -> int:
-        """What the two cliques of a message share."""
+        """The attributes that the two cliques of a message share."""
         return self.cliques[branch.far] & self.cliques[branch.near]
 
     def centre(self, wanted: int) -> int:
-        """The smallest clique that holds all of it, or else the one where it comes together most cheaply."""
+        """The smallest clique with all these attributes, or else the one where they meet most cheaply."""
         if wanted not in self._centres:
             self._centres[wanted] = self._middle(wanted)
         return self._centres[wanted]
@@ -98,39 +99,39 @@ class Routes:
         return min(between, key=lambda place: self._crowd(place, wanted))
 
     def place(self, attrs: Attrs) -> tuple[Any, ...]:
-        """Where an answer is put together; questions with near places share the most work."""
+        """A sorting key: marginals with neighbouring keys share the most work."""
         if attrs not in self._places:
             wanted = self.mask(attrs)
             centre = self.centre(wanted)
-            # Those that need the same large message stand together: it is made once.
+            # Marginals that need the same large message are neighbours: it is made once.
             messages = sorted(
                 (-self.size(self.separator(branch) | branch.about), branch)
-                for branch, _ in self.plan(centre, wanted).steps
+                for branch, _ in self.route(centre, wanted).steps
             )
             self._places[attrs] = centre, messages, -len(attrs), attrs
         return self._places[attrs]
 
-    def plan(self, clique: int, wanted: int, *, without: int = -1) -> Plan:
-        """What brings these attributes together here; the way to one neighbour may be barred."""
+    def route(self, clique: int, wanted: int, *, without: int = -1) -> Route:
+        """The route that brings these attributes to this clique; no message comes from ``without``."""
         key = clique, wanted, without
-        if key not in self._plans:
-            self._plans[key] = self._cheapest(clique, wanted, self._branches(clique, wanted, without))
-        return self._plans[key]
+        if key not in self._routes:
+            self._routes[key] = self._cheapest(clique, wanted, self._branches(clique, wanted, without))
+        return self._routes[key]
 
     def _crowd(self, clique: int, wanted: int) -> tuple[int, int]:
-        """How many attributes a branch has to bring at once, and how large the table is that they meet."""
+        """The most attributes in one message, and the cells of the table that the messages meet."""
         branches = self._branches(clique, wanted, -1)
         return max(b.about.bit_count() for b in branches), self.size(self._shared(clique, wanted, branches))
 
     def _shared(self, clique: int, wanted: int, branches: Sequence[Branch]) -> int:
-        """What of a clique is asked for, or given in a message to it."""
+        """The attributes of a clique that are wanted, or that a message to it is conditioned on."""
         shared = wanted & self.cliques[clique]
         for branch in branches:
             shared |= self.separator(branch)
         return shared
 
     def _is_between(self, clique: int, wanted: int) -> bool:
-        """Whether not all is found beyond one and the same neighbour, which then were the better place."""
+        """Whether no single neighbour has all wanted attributes beyond it; that neighbour would be better."""
         return not any(wanted & self._side(clique, far) == wanted for far in self._neighbours[clique])
 
     def _side(self, near: int, far: int) -> int:
@@ -144,7 +145,7 @@ class Routes:
         return self._sides[near, far]
 
     def _branches(self, clique: int, wanted: int, without: int) -> list[Branch]:
-        """Which messages are needed here: from whom, sent to whom, about which attributes."""
+        """The messages that this clique needs."""
         found: list[Branch] = []
         for far in self._neighbours[clique]:
             about = wanted & self._side(clique, far)
@@ -153,9 +154,9 @@ class Routes:
         return found
 
     def _shortcut(self, branch: Branch) -> tuple[Branch, ...]:
-        """Where a clique only passes on what others know given the same separator, ask those others.
+        """Where a clique would only pass messages on, take them from the cliques behind it.
 
-        Their separators are smaller, and so are their messages.
+        Their separators lie within this branch's own, so their messages are no larger.
         """
         if branch not in self._shortcuts:
             found: tuple[Branch, ...] = (branch,)
@@ -166,13 +167,13 @@ class Routes:
             self._shortcuts[branch] = found
         return self._shortcuts[branch]
 
-    def _cheapest(self, clique: int, wanted: int, branches: Sequence[Branch]) -> Plan:
+    def _cheapest(self, clique: int, wanted: int, branches: Sequence[Branch]) -> Route:
         shared = self._shared(clique, wanted, branches)
         best = self._in_order(shared, wanted, self._greedy(shared, wanted, branches))
         if best.cost > _WORTH and 1 < len(branches) <= _FEW:
             best = min(
                 (self._in_order(shared, wanted, order) for order in permutations(branches)),
-                key=lambda plan: plan.cost,
+                key=lambda route: route.cost,
             )
         return best
 
@@ -187,7 +188,7 @@ class Routes:
             order.append(waiting.pop(best))
         return order
 
-    def _in_order(self, shared: int, wanted: int, order: Sequence[Branch]) -> Plan:
+    def _in_order(self, shared: int, wanted: int, order: Sequence[Branch]) -> Route:
         cost, table = float(self.size(shared)), shared
         steps = []
         for number, branch in enumerate(order):
@@ -195,10 +196,10 @@ class Routes:
             cost += self._price(table, branch, keep)
             table = (table | branch.about) & keep
             steps.append((branch, keep))
-        return Plan(cost, shared, tuple(steps))
+        return Route(cost, shared, tuple(steps))
 
     def _needed(self, wanted: int, waiting: Sequence[Branch], *, without: Branch) -> int:
-        """What is asked for, and what the messages to come are given."""
+        """The wanted attributes, and those that later messages are conditioned on."""
         for branch in waiting:
             if branch is not without:
                 wanted |= self.separator(branch)

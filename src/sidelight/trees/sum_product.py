@@ -2,16 +2,15 @@
 
     p(x) = exp(Σ θ_c(x_c)) / Z
 
-Whole cliques are large, and what is known about them is small: potentials, and messages on separators.
-So these are first brought together on a few small tables (``nesting.py``), in logarithms. The clique is
-the product of those, in probabilities, each scaled by its peak; and everything that is asked of it is
-summed through the same small tables. Where it pays, the product itself is never written down
-(``contraction.py``).
+A clique is a large table, but its factors are small: potentials, and messages on separators. These are first
+added up, as logarithms, on a few small tables (``nesting.py``). The clique is the product of these tables, in
+probabilities, each scaled by its largest entry; marginals and messages are summed through the same small
+tables. Where it pays, the product itself is never written down (``contraction.py``).
 
-The scale of every table is kept as a logarithm, so the result is exact as long as what underflows is
-small beside Z. It can be checked: no table exceeds its scale, and what is lost is below 10⁻³⁰⁸ a cell.
-Where messages and Z together fall by more than 10⁸⁷ from their scale, the same potentials are summed
-again with log-sum-exp, which loses nothing.
+The scale of every table is kept as a logarithm. The result is exact as long as what underflows is small
+beside Z, which can be checked: no entry exceeds its table's scale, and each cell loses less than 10⁻³⁰⁸.
+Where messages and Z together fall by more than 10⁸⁷ below their scale, the same potentials are summed again
+with log-sum-exp, which loses nothing.
 
 A potential of −∞ marks a structural zero: that cell never gets mass.
 
@@ -28,24 +27,23 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.errors import InputError
 from sidelight.trees.arrays import Arrays
-from sidelight.trees.clique_plan import CliquePlan
+from sidelight.trees.clique_layout import CliqueLayout
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.nesting import inner_order as inner_order  # where others look for it
 from sidelight.trees.summing import Projection
 
 _MOST_FALL = 200.0
-"""ln 10⁸⁷: 10⁷ cells that lost 10⁻³⁰⁸ each are then nothing, and what is lifted three times is finite."""
+"""ln 10⁸⁷: what 10⁷ cells lost at 10⁻³⁰⁸ each is negligible then, and three lifts stay finite."""
 
 _FEW_FAILURES = 2
-"""Failed passes that moving conflicts is left to cure: the first steps of a fit may leap."""
+"""Failed passes (the first steps of a fit may be long) before conflicting tables are added in logarithms."""
 
 
 class Calibrator:
     """Turns potentials on some attribute sets into clique marginals, again and again.
 
-    All that depends on the structure alone is worked out once. ``fixed`` potentials are added to
-    those of every call; ``sets`` names the attributes of the potentials that a call brings, with
-    axes in ``inner_order``.
+    What depends on the structure alone is worked out once. ``fixed`` potentials are added to those of every
+    call; ``sets`` lists the attribute sets of the potentials passed to ``run``, with axes in ``inner_order``.
     """
 
     def __init__(
@@ -64,46 +62,46 @@ class Calibrator:
         homes: list[dict[int, Attrs]] = [{} for _ in self._attrs]
         for number, attrs in enumerate([*sets, *(attrs for attrs, _ in self._fixed)]):
             homes[self._home(attrs)][number] = attrs
-        self._plans = [CliquePlan.of(tree, clique, held, library) for clique, held in enumerate(homes)]
-        self._beliefs: list[Any] = [None] * len(self._attrs)
+        self._layouts = [CliqueLayout.of(tree, clique, held, library) for clique, held in enumerate(homes)]
+        self._products: list[Any] = [None] * len(self._attrs)
         """The product of each clique, where it is written down."""
         self._factors: list[list[Any]] = [[] for _ in self._attrs]
-        """The tables whose product p is on each clique, where it is not."""
+        """The free tables of each clique whose product is not written down."""
         self._tables: list[list[Any]] = [[] for _ in self._attrs]
-        """The distribution p on the small tables of each clique."""
+        """p on the small tables of each clique, after a pass."""
         self._lifts = [0.0] * len(self._attrs)
-        """Of each clique: the logarithm that is put on its product, so that its message peaks near 1."""
+        """For each clique, a logarithm added to its product, so that its message peaks near 1."""
         self._edges: dict[int, tuple[Projection, Projection]] = {}
-        self._gauges: list[list[Any]] = [[None] * len(plan.free) for plan in self._plans]
-        """What ``_regauge`` adds to each clique's free tables: in all, nothing."""
+        self._gauges: list[list[Any]] = [[None] * len(layout.free) for layout in self._layouts]
+        """What ``_regauge`` adds to each clique's free tables; together they cancel."""
         self._fallen = [0.0] * len(self._attrs)
-        """Of each clique: how far its product was below its scale in the last pass, as a logarithm."""
+        """For each clique, ln of its product's peak over its scale in the last pass; at most 0."""
         self._failures = 0
         self._together: set[int] = set()
-        """Cliques whose free tables conflict: they are added in logarithms, on the whole clique."""
+        """Cliques whose free tables conflict: these are added in logarithms, on the whole clique."""
 
-    def beliefs(self) -> Iterator[Any]:
-        """The distribution p on each clique, after ``run``, axes in ``inner_order``; none is kept here."""
+    def clique_marginals(self) -> Iterator[Any]:
+        """p on each clique, after ``run``, axes in ``inner_order``. Each table is handed over, not kept."""
         for clique, factors in enumerate(self._factors):
             if factors:
-                self._beliefs[clique] = self._library.empty(self._shape(clique))
+                self._products[clique] = self._library.empty(self._shape(clique))
                 self._write_down(clique, factors)
                 self._factors[clique] = []
-            belief, self._beliefs[clique] = self._beliefs[clique], None
-            yield belief
+            product, self._products[clique] = self._products[clique], None
+            yield product
 
     def run(self, potentials: Sequence[Any]) -> float:
-        """Calibrate: ``beliefs`` and ``marginals`` then tell p. Returns ln Z."""
+        """Calibrate, so that ``clique_marginals`` and ``marginals`` give p. Returns ln Z."""
         known = self._known(potentials)
         with self._library.quiet():
             log_partition = self._sum_scaled(known)
         return log_partition if math.isfinite(log_partition) else self._sum_logarithms(potentials)
 
     def marginals(self) -> list[Any]:
-        """The distribution p on each of the sets, after ``run``."""
+        """p on each of the sets, after ``run``."""
         found: list[Any] = [None] * self._count
-        for plan, tables in zip(self._plans, self._tables, strict=True):
-            for number, index in plan.sets.items():
+        for layout, tables in zip(self._layouts, self._tables, strict=True):
+            for number, index in layout.sets.items():
                 if number < self._count:
                     found[number] = tables[index]
         return found
@@ -122,91 +120,91 @@ class Calibrator:
         return inner, self._library.array(np.transpose(potential, [attrs.index(a) for a in inner]))
 
     def _known(self, potentials: Sequence[Any]) -> list[dict[int, Any]]:
-        """The logarithms that each clique's small tables start with."""
+        """For each clique, the sum of potentials on each of its small tables."""
         given = [*potentials, *(table for _, table in self._fixed)]
         known: list[dict[int, Any]] = []
-        for plan in self._plans:
+        for layout in self._layouts:
             logarithms: dict[int, Any] = {}
-            for number, index in plan.sets.items():
+            for number, index in layout.sets.items():
                 before = logarithms.get(index)
                 logarithms[index] = given[number] if before is None else before + given[number]
             known.append(logarithms)
         return known
 
     def _carried(self, clique: int, given: Mapping[int, Any], combine: Any, neutral: float) -> list[Any]:
-        """What is given on small tables, brought together on the free ones; None where there is nothing."""
-        library, plan = self._library, self._plans[clique]
+        """Combine what is given on small tables into the free tables; None where nothing was given."""
+        library, layout = self._library, self._layouts[clique]
         if not given:
-            return [None] * len(plan.free)
-        sums: list[Any] = [given.get(index) for index in range(len(plan.carriers))]
+            return [None] * len(layout.free)
+        sums: list[Any] = [given.get(index) for index in range(len(layout.carriers))]
         mine: set[int] = set()
         # From the smallest tables outward: each is combined with the one that carries it.
         for index in range(len(sums) - 1, -1, -1):
-            held, carrier, projection = sums[index], plan.carriers[index], plan.projections[index]
+            held, carrier, projection = sums[index], layout.carriers[index], layout.projections[index]
             if held is None:
                 continue
             if held.shape != projection.shape:
-                # A union that carries parts of it only: what they lack is spread out first.
+                # A union of which only parts were given: broadcast to its whole shape first.
                 held = sums[index] = combine(held, library.full(projection.shape, neutral))
             if carrier is None:
                 continue
             part = held.reshape(projection.wide)
             if sums[carrier] is None:
                 sums[carrier] = part
-            elif carrier in mine and sums[carrier].shape == plan.projections[carrier].shape:
+            elif carrier in mine and sums[carrier].shape == layout.projections[carrier].shape:
                 combine(sums[carrier], part, sums[carrier])
             else:
                 sums[carrier] = combine(sums[carrier], part)
                 mine.add(carrier)
-        return [sums[index] for index in plan.free]
+        return [sums[index] for index in layout.free]
 
-    def _belief(self, clique: int) -> Any:
-        if self._beliefs[clique] is None:
-            self._beliefs[clique] = self._library.empty(self._shape(clique))
-        return self._beliefs[clique]
+    def _product(self, clique: int) -> Any:
+        if self._products[clique] is None:
+            self._products[clique] = self._library.empty(self._shape(clique))
+        return self._products[clique]
 
     def _shape(self, clique: int) -> tuple[int, ...]:
         return self._tree.domain.project(self._attrs[clique]).shape
 
     def _wide(self, clique: int, tables: Sequence[Any]) -> list[Any]:
-        """The free tables that there are, each spread over the clique."""
-        plan = self._plans[clique]
+        """The free tables that are given, each in the shape that broadcasts over the clique."""
+        layout = self._layouts[clique]
         return [
-            table.reshape(plan.projections[index].wide)
-            for index, table in zip(plan.free, tables, strict=True)
+            table.reshape(layout.projections[index].wide)
+            for index, table in zip(layout.free, tables, strict=True)
             if table is not None
         ]
 
     def _write_down(self, clique: int, factors: Sequence[Any]) -> None:
-        """The belief as the product of these tables."""
-        library, belief = self._library, self._belief(clique)
+        """Write a clique down as the product of these tables."""
+        library, product = self._library, self._product(clique)
         parts = self._wide(clique, factors)
         covered = len(parts) > 1 and np.broadcast_shapes(*(tuple(p.shape) for p in parts[:2]))
-        if covered == tuple(belief.shape):
-            library.multiply(parts[0], parts[1], belief)
+        if covered == tuple(product.shape):
+            library.multiply(parts[0], parts[1], product)
             parts = parts[2:]
         else:
-            belief[...] = parts[0] if parts else 1.0
+            product[...] = parts[0] if parts else 1.0
             parts = parts[1:]
         for part in parts:
-            library.multiply(belief, part, belief)
+            library.multiply(product, part, product)
 
     def _multiply_out(self, clique: int, known: Mapping[int, Any], heard: Mapping[int, Any]) -> float:
-        """The clique as a product, written down or not; the logarithm of its scale."""
-        library, lift, plan = self._library, self._lifts[clique], self._plans[clique]
+        """Make the clique's product, written down or as factors. Returns the logarithm of its scale."""
+        library, lift, layout = self._library, self._lifts[clique], self._layouts[clique]
         carried = self._carried(clique, known, library.add, 0.0)
         potentials = [_plus(*pair) for pair in zip(carried, self._gauges[clique], strict=True)]
-        # Messages may have underflowed: they are multiplied in, so that what they bring down is noticed.
+        # Messages may have underflowed. They are multiplied in, so that a fall they cause is noticed.
         messages = self._carried(clique, heard, library.multiply, 1.0)
         self._factors[clique] = []
         if clique in self._together:
             return self._add_together(clique, potentials, messages)
         factors: list[Any] = []
         scale = 0.0
-        for index, logarithms, message in zip(plan.free, potentials, messages, strict=True):
+        for index, logarithms, message in zip(layout.free, potentials, messages, strict=True):
             peak = -lift if not factors else 0.0
             if logarithms is None:
-                table = library.full(plan.projections[index].shape, math.exp(-peak))
+                table = library.full(layout.projections[index].shape, math.exp(-peak))
             else:
                 peak += library.greatest(logarithms)
                 if not math.isfinite(peak):
@@ -215,68 +213,68 @@ class Calibrator:
                 table = library.exp(table, table if table.ndim else None)
             factors.append(table if message is None else table * message)
             scale += peak
-        if plan.across is None:
+        if layout.across is None:
             self._write_down(clique, factors)
         else:
             self._factors[clique] = factors
-            self._beliefs[clique] = None  # of a pass in logarithms; whole cliques are not kept for nothing
+            self._products[clique] = None  # of a pass in logarithms; whole cliques are not kept for nothing
         return scale
 
     def _add_together(self, clique: int, potentials: Sequence[Any], messages: Sequence[Any]) -> float:
-        """The same where free tables conflict: their logarithms are added before anything can underflow."""
-        library, belief = self._library, self._belief(clique)
-        belief[...] = 0.0
+        """The same where free tables conflict: add their logarithms first, so that nothing underflows."""
+        library, product = self._library, self._product(clique)
+        product[...] = 0.0
         for part in self._wide(clique, potentials):
-            library.add(belief, part, belief)
-        peak = library.greatest(belief) - self._lifts[clique]
-        library.add(belief, -peak, belief)
-        library.exp(belief, belief)
+            library.add(product, part, product)
+        peak = library.greatest(product) - self._lifts[clique]
+        library.add(product, -peak, product)
+        library.exp(product, product)
         for part in self._wide(clique, messages):
-            library.multiply(belief, part, belief)
+            library.multiply(product, part, product)
         return peak
 
     def _send(self, clique: int) -> Any:
-        """Σ of the clique's product over all that the parent does not know."""
-        plan = self._plans[clique]
+        """The message to the parent: the clique's product, summed onto the separator."""
+        layout = self._layouts[clique]
         if self._factors[clique]:
-            assert plan.up is not None
-            return plan.up(self._factors[clique])
-        message = self._beliefs[clique]
-        for index in plan.path:
-            message = plan.projections[index].sum(message)
+            assert layout.up is not None
+            return layout.up(self._factors[clique])
+        message = self._products[clique]
+        for index in layout.path:
+            message = layout.projections[index].sum(message)
         return message
 
     def _hear(self, clique: int, ratio: Any) -> None:
-        """Multiply by what the parent knows over what was sent to it."""
-        plan, factors = self._plans[clique], self._factors[clique]
+        """Multiply the clique by the parent's separator marginal over the message sent (Hugin)."""
+        layout, factors = self._layouts[clique], self._factors[clique]
         if factors:
-            first = plan.free.index(plan.path[0])
-            factors[first] = factors[first] * ratio.reshape(plan.spread)
+            first = layout.free.index(layout.path[0])
+            factors[first] = factors[first] * ratio.reshape(layout.path_wide)
         else:
-            belief = self._beliefs[clique]
-            self._library.multiply(belief, ratio.reshape(self._edge(clique)[0].wide), belief)
+            product = self._products[clique]
+            self._library.multiply(product, ratio.reshape(self._edge(clique)[0].wide), product)
 
     def _read(self, clique: int) -> list[Any]:
-        """Every small table of a clique, as its product now is."""
-        plan, factors = self._plans[clique], self._factors[clique]
+        """Every small table of a clique, summed from its product."""
+        layout, factors = self._layouts[clique], self._factors[clique]
         ready: dict[int, Any] = {}
-        for place, index in enumerate(plan.free if factors else ()):
+        for place, index in enumerate(layout.free if factors else ()):
             ready[index] = factors[place]
             if len(factors) > 1:
-                assert plan.across is not None
-                contraction, wide = plan.across[place]
+                assert layout.across is not None
+                contraction, wide = layout.across[place]
                 others = contraction([f for other, f in enumerate(factors) if other != place])
                 ready[index] = factors[place] * others.reshape(wide)
         tables: list[Any] = []
-        for index, (carrier, projection) in enumerate(zip(plan.carriers, plan.projections, strict=True)):
+        for index, (carrier, projection) in enumerate(zip(layout.carriers, layout.projections, strict=True)):
             if index in ready:
                 tables.append(ready[index])
             else:
-                tables.append(projection.sum(self._beliefs[clique] if carrier is None else tables[carrier]))
+                tables.append(projection.sum(self._products[clique] if carrier is None else tables[carrier]))
         return tables
 
     def _sum_scaled(self, known: list[dict[int, Any]]) -> float:
-        """Collect and distribute in probabilities; ln Z, or −∞ where scaling did not serve."""
+        """Collect and distribute in scaled probabilities. Returns ln Z, or −∞ where too much underflowed."""
         library, tree, root = self._library, self._tree, self._tree.order[0]
         sent: dict[int, Any] = {}
         heard: list[dict[int, Any]] = [{} for _ in self._attrs]
@@ -294,38 +292,38 @@ class Calibrator:
                 return -math.inf
             scale += math.log(peak)
             above = heard[tree.parents[clique]]
-            at = self._plans[tree.parents[clique]].separators[clique]
+            at = self._layouts[tree.parents[clique]].separators[clique]
             above[at] = above[at] * (message / peak) if at in above else message / peak
         tables = self._read(root)
-        total = library.total(tables[-1] if tables else self._beliefs[root])
+        total = library.total(tables[-1] if tables else self._products[root])
         if not self._settle(root, total):
             return -math.inf
         self._tables[root] = [table * (1.0 / total) for table in tables]
         if self._factors[root]:
             self._factors[root][0] = self._factors[root][0] * (1.0 / total)
         else:
-            library.multiply(self._beliefs[root], 1.0 / total, self._beliefs[root])
+            library.multiply(self._products[root], 1.0 / total, self._products[root])
         for clique in tree.order[1:]:
             parent = tree.parents[clique]
-            above = self._tables[parent][self._plans[parent].separators[clique]]
+            above = self._tables[parent][self._layouts[parent].separators[clique]]
             self._hear(clique, library.ratio(above, sent[clique]))
             self._tables[clique] = tables = self._read(clique)
-            # A message near the least of all numbers makes a ratio beyond the greatest.
-            if not math.isfinite(library.total(tables[-1] if tables else self._belief(clique))):
+            # A message near the smallest double can make the ratio overflow.
+            if not math.isfinite(library.total(tables[-1] if tables else self._product(clique))):
                 return -math.inf
         return scale + math.log(total)
 
     def _settle(self, clique: int, peak: float) -> bool:
-        """Lift the clique's next product as far as this one fell; whether all falls together are bearable."""
+        """Lift the clique's next product by what this one fell. Whether all falls are within bounds."""
         moved = math.log(peak) if 0.0 < peak < math.inf else -math.inf
         self._fallen[clique] = min(moved, 0.0)
-        if math.isfinite(moved) and self._plans[clique].free:
+        if math.isfinite(moved) and self._layouts[clique].free:
             lift = self._lifts[clique] - moved
             self._lifts[clique] = min(max(lift, -_MOST_FALL), _MOST_FALL)
         return sum(self._fallen) >= -_MOST_FALL
 
     def _edge(self, clique: int) -> tuple[Projection, Projection]:
-        """From a clique, and from its parent, onto what they share."""
+        """The sums of a clique, and of its parent, onto their separator."""
         if clique not in self._edges:
             shared = self._tree.separators[clique]
             parent = self._tree.parents[clique]
@@ -338,23 +336,23 @@ class Calibrator:
     def _sum_logarithms(self, potentials: Sequence[Any]) -> float:
         """The same in log-sum-exp, for potentials too peaked for scaled probabilities."""
         library, tree = self._library, self._tree
-        beliefs = [self._belief(clique) for clique in range(len(self._attrs))]
+        products = [self._product(clique) for clique in range(len(self._attrs))]
         free = [
             self._carried(clique, known, library.add, 0.0)
             for clique, known in enumerate(self._known(potentials))
         ]
-        for clique, belief in enumerate(beliefs):
+        for clique, product in enumerate(products):
             self._factors[clique] = []
-            belief[...] = 0.0
+            product[...] = 0.0
             for part in self._wide(clique, free[clique]):
-                library.add(belief, part, belief)
+                library.add(product, part, product)
         sent: dict[int, Any] = {}
         for clique in reversed(tree.order[1:]):
             below, above = self._edge(clique)
-            sent[clique] = message = below.log_sum(beliefs[clique])
-            parent = beliefs[tree.parents[clique]]
+            sent[clique] = message = below.log_sum(products[clique])
+            parent = products[tree.parents[clique]]
             library.add(parent, message.reshape(above.wide), parent)
-        root = beliefs[tree.order[0]]
+        root = products[tree.order[0]]
         peak = library.greatest(root)
         if not math.isfinite(peak):
             raise InputError(
@@ -365,12 +363,12 @@ class Calibrator:
         library.add(root, -log_partition, root)
         for clique in tree.order[1:]:
             below, above = self._edge(clique)
-            # Where the message sent was −∞ the child holds −∞ already, and nothing is to be taken off.
-            down = above.log_sum(beliefs[tree.parents[clique]]) - library.finite(sent[clique])
-            library.add(beliefs[clique], down.reshape(below.wide), beliefs[clique])
-        for belief in beliefs:
-            library.exp(belief, belief)
-        self._tables = [self._read(clique) for clique in range(len(beliefs))]
+            # Where the message sent was −∞ the child is −∞ already: nothing is subtracted there.
+            down = above.log_sum(products[tree.parents[clique]]) - library.finite(sent[clique])
+            library.add(products[clique], down.reshape(below.wide), products[clique])
+        for product in products:
+            library.exp(product, product)
+        self._tables = [self._read(clique) for clique in range(len(products))]
         self._failures += 1
         if self._failures > _FEW_FAILURES:
             self._together.update(c for c, fall in enumerate(self._fallen) if fall < -_MOST_FALL / 4)
@@ -378,29 +376,29 @@ class Calibrator:
         return log_partition
 
     def _regauge(self, free: list[list[Any]], sent: Mapping[int, Any]) -> None:
-        """Move what conflicts from one table to the next, so that the coming scaled passes lose nothing.
+        """Shift logarithms between tables that conflict, so that the next scaled passes do not underflow.
 
-        θ_child − m and θ_parent + m describe the same p, and with them the child's next message is 1
-        everywhere. Between the free tables of a clique, what moves is the greatest over all that they do
-        not share: then a table peaks where the others let it.
+        θ_child − m and θ_parent + m describe the same p, and make the child's next message 1 everywhere. From
+        one free table of a clique to the next, the maximum over the axes they do not share is shifted: then
+        each table peaks where the others allow it.
         """
         library = self._library
-        for clique, plan in enumerate(self._plans):
+        for clique, layout in enumerate(self._layouts):
             moved: dict[int, Any] = {}
-            for other, index in plan.separators.items():
+            for other, index in layout.separators.items():
                 is_child = self._tree.parents[other] == clique
                 message = library.finite(sent[other]) if is_child else -library.finite(sent[clique])
                 moved[index] = _plus(moved.get(index), message)
             gauges = self._carried(clique, moved, library.add, 0.0)
-            for one, other, axes, wide, onto in plan.moves:
+            for one, other, axes, wide, onto in layout.moves:
                 table = _plus(free[clique][one], gauges[one])
                 if table is not None:
                     most = library.finite(library.max(table, axes))
                     gauges[one] = _plus(gauges[one], -most.reshape(wide))
                     gauges[other] = _plus(gauges[other], most.reshape(onto))
             self._gauges[clique] = [
-                None if gauge is None else gauge + library.full(plan.projections[index].shape, 0.0)
-                for index, gauge in zip(plan.free, gauges, strict=True)
+                None if gauge is None else gauge + library.full(layout.projections[index].shape, 0.0)
+                for index, gauge in zip(layout.free, gauges, strict=True)
             ]
         self._lifts = [0.0] * len(self._attrs)
 

@@ -1,4 +1,4 @@
-"""Sums of a table over some of its axes, planned once and taken thousands of times."""
+"""Sums of a table over some of its axes: the steps are worked out once, and taken thousands of times."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,20 +8,20 @@ import numpy as np
 from sidelight.trees.arrays import Arrays
 
 _SHORT = 24
-"""Below this many entries in a row, a sum over a middle axis is faster as a matrix product."""
+"""With fewer entries behind a middle axis, a matrix product sums over it faster."""
 
 
 class Projection:
     """The sum of a table over the axes that are not kept.
 
-    Neighbouring axes with the same fate are one; sums over the last axis, and over a middle one
-    with little behind it, are matrix products with zeros and ones.
+    Neighbouring axes that are all kept or all summed are merged into one. A sum over the last axis, or over a
+    middle one with few entries behind it, is a matrix product with zeros and ones, which is faster.
     """
 
     def __init__(self, shape: tuple[int, ...], keep: Sequence[bool], library: Arrays) -> None:
         self.shape = tuple(size for size, kept in zip(shape, keep, strict=True) if kept)
         self.wide = tuple(size if kept else 1 for size, kept in zip(shape, keep, strict=True))
-        """The kept table's shape, with 1 for each axis dropped: how it is spread out again."""
+        """The shape that broadcasts the sum over the table: 1 for each axis that was summed."""
         self._dropped = tuple(axis for axis, kept in enumerate(keep) if not kept)
         self._library = library
         groups: list[tuple[int, bool]] = []

@@ -34,7 +34,7 @@ Booleans = NDArray[np.bool_]
 
 
 class SizeOracle:
-    """What would adding this marginal cost? Asked for hundreds of candidates a round.
+    """The size of the model with one more marginal, for hundreds of candidates a round.
 
     >>> oracle = SizeOracle(Domain.of({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
     >>> oracle.cells, oracle.cells_with(("a", "c")), oracle.cells_with(("c", "b"))
@@ -75,7 +75,7 @@ class SizeOracle:
         return [self._known[edges] for edges in added]
 
     def _edges(self, candidate: Attrs) -> tuple[tuple[int, int], ...]:
-        """What a candidate ties together that the graph does not; nothing where a clique holds it already."""
+        """The edges that a candidate adds to the graph; none where a clique holds it already."""
         if self.contains(candidate):
             return ()
         index = sorted(self.domain.index(candidate))
@@ -88,9 +88,9 @@ def _mask(index: Iterable[int]) -> int:
 
 
 def interaction_graph(domain: Domain, attribute_sets: Iterable[Iterable[str]]) -> Booleans:
-    """Which attributes stand together in some set: a symmetric matrix, false on the diagonal.
+    """Which attributes occur together in some set: a symmetric matrix, false on the diagonal.
 
-    So do those of an impossible combination, measured or not: some clique has to hold its zeros.
+    The attributes of an impossible combination count as a set too: some clique must hold its zeros.
     """
     graph = np.zeros((len(domain), len(domain)), dtype=np.bool_)
     for attrs in (*attribute_sets, *(combination.attrs for combination in domain.impossible)):

@@ -2,12 +2,12 @@
 
     p is kept as one table per clique; in each clique of the walk, for each of its marginals c:
         p ← p · exp(Δ_c),  where Δ_c is a function of p_c
-    on the way to the next clique, what both share is brought to what the last one says of it
+    on the way to the next clique, its separator is rescaled to what the last clique has there
 
-Coordinate ascent in potentials, where each step is solved for exactly by whoever walks: proportional fitting
-(fit/proportional_fitting.py), and noisy answers with a prior (fit/following.py). A calibration for every step
-would take as long as the whole tree; carried along the walk, a change takes as long as its clique. A sweep
-over all marginals goes along every edge once down and once up, which is about two calibrations.
+Coordinate ascent in the potentials; the caller solves each step exactly: proportional fitting
+(fit/proportional_fitting.py), or noisy answers with a prior (fit/following.py). Calibrating after every step
+would take a pass over the whole tree; a change that is carried along the walk takes a pass over its clique. A
+sweep over all marginals takes every edge once down and once up, which is about two calibrations.
 
 Jiroušek, Přeučil (1995), "On the effective implementation of the iterative proportional fitting procedure".
 """
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 class Walk:
-    """The distribution p on every clique of a tree; a table's axes are in the order of its set."""
+    """p on every clique of a tree, changed one marginal at a time."""
 
     def __init__(
         self, tree: JunctionTree, potentials: Iterable[tuple[Attrs, Array]], marginals: Sequence[Attrs]
@@ -35,9 +35,9 @@ class Walk:
         calibrator = Calibrator(tree, [], library=arrays("numpy"), fixed=potentials)
         calibrator.run([])
         self._tree = tree
-        self._beliefs: list[Array] = list(calibrator.beliefs())
+        self._cliques: list[Array] = list(calibrator.clique_marginals())
         self._homes: list[list[tuple[Attrs, Projection, list[int], list[int]]]] = [[] for _ in tree.cliques]
-        """The marginals of each clique, with how their axes are turned out of the clique's order and back."""
+        """The marginals of each clique, each with its sum and its transpositions to and fro."""
         for attrs in marginals:
             home = tree.home(attrs)
             assert home is not None
@@ -49,14 +49,14 @@ class Walk:
             for clique, parent in enumerate(tree.parents)
             if parent >= 0
         }
-        """From a clique, and from its parent, onto what they share."""
+        """The sums of a clique, and of its parent, onto their separator."""
         self._shared = {
-            clique: below.sum(self._beliefs[clique]) for clique, (below, _) in self._edges.items()
+            clique: below.sum(self._cliques[clique]) for clique, (below, _) in self._edges.items()
         }
-        """What each clique and its parent last agreed on."""
+        """The separator marginal that each clique and its parent last agreed on."""
 
     def sweep(self, step: Callable[[Attrs, Array], Array]) -> None:
-        """Go around the tree once; ``step`` tells, from p on a marginal, what is added to its potential."""
+        """Go around the tree once. ``step`` gets p on a marginal and returns what to add to its potential."""
         # An explicit path: a tree of 1,000 attributes is deeper than Python's own stack.
         root = self._tree.order[0]
         self._change(root, step)
@@ -74,20 +74,20 @@ class Walk:
                     self._carry(clique, up=True)
 
     def _change(self, clique: int, step: Callable[[Attrs, Array], Array]) -> None:
-        belief = self._beliefs[clique]
+        held = self._cliques[clique]
         for attrs, onto, out, back in self._homes[clique]:
-            factor = np.exp(step(attrs, np.transpose(onto.sum(belief), out)))
-            np.multiply(belief, np.transpose(factor, back).reshape(onto.wide), out=belief)
+            factor = np.exp(step(attrs, np.transpose(onto.sum(held), out)))
+            np.multiply(held, np.transpose(factor, back).reshape(onto.wide), out=held)
 
     def _carry(self, clique: int, *, up: bool) -> None:
-        """Bring a clique, or with ``up`` its parent, to what the other says of what they share."""
+        """Rescale a clique to its parent's separator marginal; with ``up``, the parent to the clique's."""
         (below, above), parent = self._edges[clique], self._tree.parents[clique]
         source, target = (clique, parent) if up else (parent, clique)
-        now = (below if up else above).sum(self._beliefs[source])
+        now = (below if up else above).sum(self._cliques[source])
         before = self._shared[clique]
         ratio = np.divide(now, before, out=np.ones(now.shape), where=before > 0)
         wide = (above if up else below).wide
-        np.multiply(self._beliefs[target], ratio.reshape(wide), out=self._beliefs[target])
+        np.multiply(self._cliques[target], ratio.reshape(wide), out=self._cliques[target])
         self._shared[clique] = now
 
     def _onto(self, clique: int, attrs: Sequence[str]) -> Projection:

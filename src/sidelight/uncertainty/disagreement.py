@@ -13,7 +13,7 @@ PRIVACY: functions of noisy answers and of public data alone; post-processing.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,16 +23,25 @@ from sidelight.measurement import Measurement
 from sidelight.queries.query import answer
 
 
-def disagreements(
-    measurements: Sequence[Measurement], public: Table, *, total: float
-) -> list[dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True)
+class Disagreement:
+    """How far public and private data are apart on some attributes, by noisy answers."""
+
+    attrs: Attrs
+    numbers: int
+    """How many noisy numbers tell so."""
+    difference: float
+    """d, as above: a share of all records."""
+
+
+def disagreements(measurements: Sequence[Measurement], public: Table, *, total: float) -> list[Disagreement]:
     """For each set of attributes that was measured: how many numbers, and d; the largest d first.
 
     >>> from sidelight.data.domain import Domain
     >>> from sidelight.queries.query import Marginal
     >>> public = Table.of_codes(Domain.of({"a": 2}), np.array([[0], [1]]))
     >>> disagreements([Measurement(Marginal(("a",)), np.array([80.0, 20.0]), 5.0)], public, total=100.0)
-    [{'attrs': ['a'], 'numbers': 2, 'difference': 0.295804}]
+    [Disagreement(attrs=('a',), numbers=2, difference=0.295804)]
     """
     if not public.records:
         return []
@@ -45,12 +54,12 @@ def disagreements(
         excess[attrs] = excess.get(attrs, 0.0) + squares
         numbers[attrs] = numbers.get(attrs, 0) + made.answer.size
     apart = [
-        {
-            "attrs": list(attrs),
-            "numbers": numbers[attrs],
-            "difference": round(math.sqrt(max(0.0, excess[attrs]) / numbers[attrs]) / max(total, 1.0), 6),
-        }
+        Disagreement(
+            attrs=attrs,
+            numbers=numbers[attrs],
+            difference=round(math.sqrt(max(0.0, excess[attrs]) / numbers[attrs]) / max(total, 1.0), 6),
+        )
         for attrs in excess
         if attrs
     ]
-    return sorted(apart, key=lambda one: -float(str(one["difference"])))
+    return sorted(apart, key=lambda one: -one.difference)

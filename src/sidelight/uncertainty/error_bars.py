@@ -31,21 +31,20 @@ from released outputs, and so is free. What it cannot know: whether the marginal
 like those that somebody did.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sidelight.data.domain import Attrs
-from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.models.model import Model
 from sidelight.queries.query import Marginal
 from sidelight.uncertainty.dispersion import variance_at_one
-from sidelight.uncertainty.model_error import pairs, pairs_of
+from sidelight.uncertainty.model_error import ModelDispersion, pairs, pairs_of
 
 Array = NDArray[np.float64]
 Source = Literal["private", "both", "model"]
@@ -146,25 +145,16 @@ class ModelErrors:
     """What a release tells about the errors of its own counts."""
 
     def __init__(
-        self, model: Model, measurements: Sequence[Measurement], told: Mapping[str, Any] | None
+        self, model: Model, measurements: Sequence[Measurement], told: ModelDispersion | None
     ) -> None:
-        """``told`` is the card's "model_error"; None where the release is older than that."""
+        """``told`` is the card's ``model_error``; None where no measurement counted records."""
         self._model = model
         self._measured = [made for made in measurements if isinstance(made.query, Marginal)]
         self._pairs = pairs_of(measurements)
         self._told = told is not None
-        try:
-            self._levels = {kind: float(s) for kind, s in (told or {}).get("levels", {}).items()}
-            self._untold = frozenset((told or {}).get("untold", ()))
-            spreads = (told or {}).get("spreads")
-            self._spreads = spreads and {
-                frozenset(one["attrs"]): (float(one["s"]), float(one["sampling"])) for one in spreads
-            }
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ReleaseError(
-                "the release's card cannot be read: what it says about model_error was edited or cut off. "
-                "Get the release again."
-            ) from error
+        error = told or ModelDispersion(levels={}, trials={})
+        self._levels, self._untold = error.levels, frozenset(error.untold)
+        self._spreads = {frozenset(one.attrs): (one.s, one.sampling) for one in error.spreads}
 
     def bars(self, attrs: Attrs) -> ErrorBars:
         """The counts over these attributes, with their errors."""

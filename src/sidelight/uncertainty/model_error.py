@@ -16,8 +16,9 @@ PRIVACY: functions of noisy answers and of the model alone; post-processing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal
+from typing import Literal
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.measurement import Measurement
@@ -27,6 +28,31 @@ from sidelight.uncertainty.dispersion import Trial, level, variance_at_one
 Kind = Literal["met", "unmet"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dispersion:
+    """How far the truth strays from the model on one measured marginal."""
+
+    attrs: Attrs
+    s: float
+    """Variance of the private counts around the model, divided by what chance alone would give."""
+    sampling: float
+    """What s would be if the prior were off by its own sampling alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDispersion:
+    """What a release tells about the error of its model."""
+
+    levels: Mapping[Kind, float]
+    """E[s] after the last trial of each kind; a kind that was never tried has none."""
+    trials: Mapping[Kind, int]
+    """How many measurements tried the model."""
+    untold: tuple[str, ...] = ()
+    """Attributes that neither noisy answers nor public data tell of."""
+    spreads: tuple[Dispersion, ...] = ()
+    """Of the measured marginals, where the fit weighed a prior against them."""
+
+
 def model_error(
     domain: Domain,
     measurements: Sequence[Measurement],
@@ -34,8 +60,8 @@ def model_error(
     total: float,
     public_attrs: Collection[str] = (),
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None,
-) -> dict[str, Any] | None:
-    """What a release tells about the error of its model, as plain values; None where it counted no records.
+) -> ModelDispersion | None:
+    """What a release tells about the error of its model; None where it counted no records.
 
     ``dispersions`` are those of the measured marginals, where the fit weighed a prior against them: s, and
     what s would be if the prior were off by its own sampling alone.
@@ -45,24 +71,22 @@ def model_error(
     >>> domain = Domain.of({"a": 2, "b": 2})
     >>> made = Measurement(Marginal(("a", "b")), np.array([40.0, 10, 10, 40]), 0.1)
     >>> made = made.against(Histogram.uniform(domain, total=100.0))
-    >>> model_error(domain, [made], total=100.0)["levels"]
+    >>> model_error(domain, [made], total=100.0).levels
     {'unmet': 21.43}
     """
     if not any(_counts_records(made) for made in measurements):
         return None
     trials = trials_of(measurements, total=total, domain=domain)
     told = {*public_attrs, *(attr for made in measurements for attr in made.query.attrs)}
-    error: dict[str, Any] = {
-        "levels": {kind: _short(level(made, total)) for kind, made in trials.items() if made},
-        "trials": {kind: len(made) for kind, made in trials.items()},
-        "untold": [attr for attr in domain.attrs if attr not in told],
-    }
-    if dispersions is not None:
-        error["spreads"] = [
-            {"attrs": list(attrs), "s": _short(s), "sampling": _short(sampling)}
-            for attrs, (s, sampling) in dispersions.items()
-        ]
-    return error
+    return ModelDispersion(
+        levels={kind: _short(level(made, total)) for kind, made in trials.items() if made},
+        trials={kind: len(made) for kind, made in trials.items()},
+        untold=tuple(attr for attr in domain.attrs if attr not in told),
+        spreads=tuple(
+            Dispersion(attrs=attrs, s=_short(s), sampling=_short(sampling))
+            for attrs, (s, sampling) in (dispersions or {}).items()
+        ),
+    )
 
 
 def trials_of(

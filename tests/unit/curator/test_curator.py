@@ -272,7 +272,7 @@ def test_two_copies_of_a_journal_cannot_draw_for_one_payment(toy, tmp_path):
         for curator in curators:  # both have seen the payment
             curator.measure(Marginal(("a",)), RHO)
 
-    assert [payment.place for payment in ledger.payments(run)] == [0, 0]
+    assert [payment.nth for payment in ledger.payments(run)] == [0, 0]
     assert all(payment.ticket for payment in ledger.payments(run))
     assert ledger.run(run).spent == RHO * 2
 
@@ -364,7 +364,7 @@ def test_scores_belong_to_their_candidates_in_whatever_order_they_are_computed(t
     query, cell = chosen(Backwards(Zero()))
 
     assert (query, cell) == chosen(CellError(Zero()))
-    counts = {attrs: toy.table.count(attrs).reshape(-1) for attrs in toy.workload.supports}
+    counts = {attrs: toy.table.count(attrs).reshape(-1) for attrs in toy.workload.attribute_sets}
     assert counts[query.attrs][cell] == max(one.max() for one in counts.values())
 
 
@@ -389,7 +389,7 @@ def between(toy, shares):
     return LeastError(
         (uniform, exact),
         [(1 - share, share) for share in shares],
-        weights=dict.fromkeys(toy.workload.supports, 1.0),
+        weights=dict.fromkeys(toy.workload.attribute_sets, 1.0),
         total=n,
     )
 

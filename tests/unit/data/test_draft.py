@@ -91,7 +91,7 @@ def test_infinite_and_constant_numbers_do_not_break_the_draft():
 def test_a_draft_of_nothing_usable_is_refused():
     with pytest.raises(SchemaError, match="no column of text"):
         Schema.draft(pa.table({"when": pa.array([1], pa.date32())}))
-    with pytest.raises(DataError, match="stands twice"):
+    with pytest.raises(DataError, match="appears twice"):
         Schema.draft(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]))
     with pytest.raises(SettingError, match="bins"):
         Schema.draft(pa.table({"a": [1]}), bins=0)

@@ -47,12 +47,14 @@ def test_the_order_of_records_does_not_matter(frame):
     assert same_table(marks(frame), marks(shuffled)) is True
 
 
-def test_values_that_change_places_between_records_make_another_table():
+def coded(records):
+    """The marks of records of two binary attributes."""
     schema = Schema.from_domain({"a": 2, "b": 2})
-    one = Table.of_codes(schema.domain, np.array([[0, 0], [1, 1]]), schema=schema)
-    two = Table.of_codes(schema.domain, np.array([[0, 1], [1, 0]]), schema=schema)
+    return marks(Table.of_codes(schema.domain, np.array(records), schema=schema), schema=schema)
 
-    assert same_table(marks(one, schema=schema), marks(two, schema=schema)) is False
+
+def test_values_that_change_places_between_records_make_another_table():
+    assert same_table(coded([[0, 0], [1, 1]]), coded([[0, 1], [1, 0]])) is False
 
 
 @pytest.mark.parametrize("place", [0, 500, 999])
@@ -74,11 +76,7 @@ def test_one_more_record_makes_another_table(frame):
 
 
 def test_columns_that_change_places_make_another_table():
-    schema = Schema.from_domain({"a": 2, "b": 2})
-    one = Table.of_codes(schema.domain, np.array([[0, 1], [0, 0]]), schema=schema)
-    two = Table.of_codes(schema.domain, np.array([[1, 0], [0, 0]]), schema=schema)
-
-    assert same_table(marks(one, schema=schema), marks(two, schema=schema)) is False
+    assert same_table(coded([[0, 1], [0, 0]]), coded([[1, 0], [0, 0]])) is False
 
 
 def test_another_key_gives_marks_that_say_nothing(frame):

@@ -92,9 +92,9 @@ def test_duplicate_column_names_are_refused(tmp_path):
     frame = pandas.DataFrame([["f", 1, 2]], columns=["sex", "age", "age"])
     arrow = pa.Table.from_arrays([pa.array(["f"]), pa.array([1]), pa.array([2])], names=["sex", "age", "age"])
 
-    assert "'age' stands twice" in refused(frame)
-    assert "'age' stands twice" in refused(arrow)
-    assert "'age' stands twice" in refused(write(tmp_path / "a.csv", "sex,age,age\nf,1,2\n"))
+    assert "'age' appears twice" in refused(frame)
+    assert "'age' appears twice" in refused(arrow)
+    assert "'age' appears twice" in refused(write(tmp_path / "a.csv", "sex,age,age\nf,1,2\n"))
 
 
 @pytest.mark.parametrize("engine", ["numpy", "duckdb"])

@@ -95,7 +95,7 @@ def test_integer_bins_cover_every_whole_number_once():
         ("[columns.a]\nkind = 'real'\nlow = 0\nhigh = inf\nbins = 3", "finite numbers"),
         ("[columns.a]\nkind = 'real'\nlow = 0.0\nhigh = 1.0\nbins = 0", "at least 1"),
         ("[columns.a]\nkind = 'real'\nlow = -1.7e308\nhigh = 1.7e308\nbins = 3", "too far apart"),
-        ("[columns.a]\nkind = 'real'\nlow = 1\nedges = [0, 1]", "edges say it all"),
+        ("[columns.a]\nkind = 'real'\nlow = 1\nedges = [0, 1]", "leave out low, high and bins"),
         ("[columns.a]\nkind = 'real'\nlow = 1", "either low and high, or edges"),
         ("[columns.a]\nkind = 'real'\nedges = 1", "must be a list"),
         ("[columns.a]\nkind = 'integer'\nedges = [0, 0, 1]", "must increase"),
@@ -104,7 +104,7 @@ def test_integer_bins_cover_every_whole_number_once():
         ("[columns.a]\nkind = 'integer'\nlow = 5\nhigh = 4", "must not be above"),
         ("[columns.a]\nkind = 'integer'\nlow = 0\nhigh = 4\nbins = 9", "only 5 whole numbers"),
         ("[columns.a]\nkind = 'categorical'\nlabels = []", "at least one label"),
-        ("[columns.a]\nkind = 'categorical'\nlabels = ['x', 'x']", "stands twice"),
+        ("[columns.a]\nkind = 'categorical'\nlabels = ['x', 'x']", "appears twice"),
         ("[columns.a]\nkind = 'categorical'\nlabels = ['x', 1]", "one type"),
         ("[columns.a]\nkind = 'categorical'\nlabels = [nan]", "finite"),
         ("[columns.a]\nkind = 'categorical'\nlabels = [[1]]", "finite"),
@@ -136,7 +136,7 @@ def test_an_absent_schema_file_says_how_to_make_one(tmp_path):
 
 
 def test_column_names_must_be_distinct():
-    with pytest.raises(SchemaError, match="'a' stands twice"):
+    with pytest.raises(SchemaError, match="'a' appears twice"):
         Schema((IntegerColumn("a", low=0, high=1), IntegerColumn("a", low=0, high=2)))
 
 

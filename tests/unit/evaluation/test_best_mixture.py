@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, DataError, SettingError, WorkloadError
-from sidelight.evaluation.best_mixture import bracketed, exact, shares_of
+from sidelight.evaluation.best_mixture import bracketed, exact, frequencies_of
 from sidelight.evaluation.screening import best_mixture_error, error_without_public, screen
 from sidelight.evaluation.screening_curator import NoisyMixture
 from sidelight.models.support import Support
@@ -58,9 +58,11 @@ def brute_force(private, public, workload):
 
 
 def both(private, public, workload, tolerance=1e-7):
-    marginals, shares = shares_of(private, workload)
+    marginals, frequencies = frequencies_of(private, workload)
     support = Support.of_table(public, total=1.0)
-    return exact(support, marginals, shares, tolerance=tolerance), bracketed(support, marginals, shares)
+    return exact(support, marginals, frequencies, tolerance=tolerance), bracketed(
+        support, marginals, frequencies
+    )
 
 
 def test_the_specifications_example():
@@ -274,18 +276,15 @@ def test_what_public_facts_forbid_is_refused_before_anything_is_charged(settings
     assert not ledger.runs()
 
 
+OTHERS = {"some": random_table(np.random.default_rng(60), CUBE, 50)}
+
+
 def test_a_ledger_under_which_n_is_private_is_refused_before_anything_is_charged():
     private = random_table(np.random.default_rng(13), CUBE, 30)
     ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("add-or-remove"), "toy"))
 
     with pytest.raises(SettingError, match="n is private"):
-        screen(
-            private,
-            {"some": random_table(np.random.default_rng(60), CUBE, 50)},
-            epsilon=0.5,
-            workload="1-way",
-            ledger=ledger,
-        )
+        screen(private, OTHERS, epsilon=0.5, workload="1-way", ledger=ledger)
 
     assert not ledger.runs()
 
@@ -294,13 +293,7 @@ def test_nobody_changes_more_than_all_records():
     private = random_table(np.random.default_rng(14), CUBE, 20)
     ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("replace", records=50), "toy"))
 
-    screen(
-        private,
-        {"some": random_table(np.random.default_rng(60), CUBE, 50)},
-        epsilon=0.5,
-        workload="1-way",
-        ledger=ledger,
-    )
+    screen(private, OTHERS, epsilon=0.5, workload="1-way", ledger=ledger)
 
     (event,) = ledger.events()
     assert event.l1 == 64 * (20 + Fraction(1, 10)) + 1

@@ -1,5 +1,4 @@
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -9,9 +8,7 @@ from sidelight.errors import WorkloadError
 from sidelight.evaluation import metric
 from sidelight.evaluation.marginals import (
     Errors,
-    entropy_between,
     max_error,
-    relative_entropy,
     workload_error,
 )
 from sidelight.models.histogram import Histogram
@@ -76,16 +73,10 @@ def test_a_table_without_records_is_refused():
         Errors.of(table(0, 0, 0, 0), table(1, 1, 1, 1), Workload([Marginal(("a",))]), total=0)
 
 
-def test_relative_entropy_is_zero_for_equal_tables_infinite_for_missing_cells_and_free_of_scale():
-    assert relative_entropy(table(1, 2, 3, 4), table(10, 20, 30, 40), DOMAIN) == pytest.approx(0)
-    assert relative_entropy(table(1, 0, 0, 9), table(0, 1, 1, 9), DOMAIN) == math.inf
-    assert entropy_between(np.array([0, 4]), np.array([2.0, 2.0])) == pytest.approx(math.log(2))
-
-
 def test_every_metric_states_its_range_and_goal():
     metrics = [value for value in vars(metric).values() if isinstance(value, metric.Metric)]
 
-    assert len(metrics) == 14
+    assert len(metrics) == 13
     assert all(one.low == 0 for one in metrics)
     assert {one.name for one in metrics if one.goal == "high"} == {
         "accuracy, trained on A",
@@ -93,5 +84,5 @@ def test_every_metric_states_its_range_and_goal():
         "accuracy, commonest class",
     }
     assert metric.WORKLOAD_ERROR.range == "0 to 2"
-    assert metric.RELATIVE_ENTROPY.range == "0 and above"
+    assert metric.SQUARED_ERROR_PER_QUERY.range == "0 and above"
     assert all(one.name != other.name for one, other in itertools.combinations(metrics, 2))

@@ -11,7 +11,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.evaluation import mixture_bounds
-from sidelight.evaluation.best_mixture import exact, shares_of, tolerance_for
+from sidelight.evaluation.best_mixture import exact, frequencies_of, tolerance_for
 from sidelight.evaluation.matrix_game import solve_game
 from sidelight.evaluation.mixture_bounds import Problem
 from sidelight.evaluation.screening import screen
@@ -34,15 +34,15 @@ def digits(words):
     return [[int(digit) for digit in word] for word in words.split()]
 
 
-def whole_program(support, marginals, shares):
+def whole_program(support, marginals, frequencies):
     """f by the whole linear program, written out and solved at once."""
     rows = []
-    for attrs, share in zip(marginals, shares, strict=True):
+    for attrs, share in zip(marginals, frequencies, strict=True):
         codes = tuple(support.records[:, support.domain.index(attrs)].T)
         flat = np.ravel_multi_index(codes, share.shape)
         rows.append(flat == np.arange(share.size)[:, None])
     counted = np.concatenate(rows).astype(float)
-    target, ones = np.concatenate([share.reshape(-1) for share in shares]), np.ones((len(counted), 1))
+    target, ones = np.concatenate([share.reshape(-1) for share in frequencies]), np.ones((len(counted), 1))
     return linprog(
         np.append(np.zeros(counted.shape[1]), 1.0),
         A_ub=np.block([[counted, -ones], [-counted, -ones]]),
@@ -54,11 +54,11 @@ def whole_program(support, marginals, shares):
 
 def certified(private, public, workload):
     """The value that would go to the noise, after its proof was checked against the whole program."""
-    support, (marginals, shares) = Support.of_table(public, total=1.0), shares_of(private, workload)
+    support, (marginals, frequencies) = Support.of_table(public, total=1.0), frequencies_of(private, workload)
     tolerance = tolerance_for(private.records)
-    found = exact(support, marginals, shares, tolerance=tolerance)
+    found = exact(support, marginals, frequencies, tolerance=tolerance)
     assert Fraction(found.high) - Fraction(found.low) <= tolerance
-    assert found.low - 1e-9 <= whole_program(support, marginals, shares) <= found.high + 1e-9
+    assert found.low - 1e-9 <= whole_program(support, marginals, frequencies) <= found.high + 1e-9
     return found.high
 
 
@@ -112,7 +112,7 @@ def test_two_neighbours_of_which_one_made_the_projections_stall_both_get_an_answ
 
 
 def larger_tables(rng, n, records, attributes):
-    """Another population's records, each attribute with its own shares."""
+    """Another population's records, each attribute with its own frequencies."""
     shape = rng.integers(2, 6, attributes).tolist()
     domain = Domain.of({f"a{i}": size for i, size in enumerate(shape)})
 
@@ -188,7 +188,7 @@ def test_projections_that_overflow_prove_nothing_and_stop_nothing():
     private, workload = table(domain, [[0, 0], [1, 1]] * 5 + [[0, 1]]), Workload.of("1-way", domain)
     support = Support(domain, np.array([[0, 0], [1, 1]]), np.array([1.0, 5e-324]), 1.0)
 
-    found = exact(support, *shares_of(private, workload), tolerance=tolerance_for(11))
+    found = exact(support, *frequencies_of(private, workload), tolerance=tolerance_for(11))
 
     assert found.low <= 1 / 22 <= found.high
 
@@ -197,11 +197,14 @@ def test_bounds_hold_for_weights_that_were_computed_with_errors():
     """Any weights, scaled in any way: the bounds that they prove hold of the whole program's value."""
     rng = np.random.default_rng(9)
     for domain, private, _, public in random_tables(30, seed=10):
-        support, (marginals, shares) = (
+        support, (marginals, frequencies) = (
             Support.of_table(public, total=1.0),
-            shares_of(private, Workload.of("2-way", domain)),
+            frequencies_of(private, Workload.of("2-way", domain)),
         )
-        problem, value = Problem(support, marginals, shares), whole_program(support, marginals, shares)
+        problem, value = (
+            Problem(support, marginals, frequencies),
+            whole_program(support, marginals, frequencies),
+        )
         for scale in (1e-300, 1.0, 1e300):
             assert problem.upper(scale * rng.random(problem.records))[0] >= value - 1e-12
             assert problem.lower(scale * rng.normal(size=problem.target.size)) <= value + 1e-12
@@ -210,7 +213,9 @@ def test_bounds_hold_for_weights_that_were_computed_with_errors():
 @pytest.mark.parametrize("weights", [np.nan, np.inf, 0.0])
 def test_what_is_no_mixture_proves_nothing(weights):
     (domain, private, _, public), *_ = random_tables(1, seed=11)
-    problem = Problem(Support.of_table(public, total=1.0), *shares_of(private, Workload.of("1-way", domain)))
+    problem = Problem(
+        Support.of_table(public, total=1.0), *frequencies_of(private, Workload.of("1-way", domain))
+    )
 
     assert problem.upper(np.full(problem.records, weights))[0] == 1.0
     assert problem.lower(np.full(problem.target.size, weights)) == 0.0

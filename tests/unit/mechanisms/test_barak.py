@@ -9,16 +9,26 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.evaluation.marginals import max_error
-from sidelight.mechanisms.barak import Barak, coefficients, marginal_of
+from sidelight.mechanisms.barak import Barak, coefficients
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Range
+from sidelight.queries.query import Fourier, Range
 from sidelight.queries.workload import Workload
 
 DOMAIN = Domain.of(dict.fromkeys("abcd", 2))
 WORKLOAD = Workload.marginals(DOMAIN, degree=2)
+
+
+def marginal_of(attrs, values):
+    """The marginal on binary attributes that these coefficients determine: 2^{−|b|} Σ_a (−1)^{a·y} φ_a."""
+    marginal = np.zeros((2,) * len(attrs))
+    for degree in range(len(attrs) + 1):
+        for below in itertools.combinations(attrs, degree):
+            signs = Fourier(below).weights((2,) * degree)
+            marginal += values[below] * signs.reshape([2 if attr in below else 1 for attr in attrs])
+    return marginal / 2 ** len(attrs)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def offered(release):
 @pytest.mark.parametrize("relation", ["replace", "add-or-remove"])
 def test_jams_filter_can_be_replayed(relation):
     release, rho = released(JAM(rounds=8, max_model_mb=LIMIT), relation, public=table(200, 2))
-    rounds = release.facts["rounds"]
+    rounds = release.rounds
     closure = list(WORKLOAD.closure(DOMAIN))
 
     events = iter(release.events)
@@ -50,12 +50,12 @@ def test_jams_filter_can_be_replayed(relation):
     replayed = []
     for t, chosen in enumerate(rounds):
         limit = LIMIT * (float(spent / rho) if t else 1 / len(rounds))
-        before = [tuple(earlier["marginal"]) for earlier in rounds[:t]]
+        before = [earlier.marginal for earlier in rounds[:t]]
         allowed = tractable(DOMAIN, before, closure, limit_mb=limit)
-        assert tuple(chosen["marginal"]) in allowed
+        assert chosen.marginal in allowed
         replayed.append(2 * len(allowed))
         spent += next(events).cost.value
-        if chosen["source"] == "private":
+        if chosen.source == "private":
             spent += next(events).cost.value
 
     assert offered(release) == replayed

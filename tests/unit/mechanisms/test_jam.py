@@ -149,7 +149,7 @@ def test_useless_public_data_is_left_alone_when_the_budget_is_large(toy):
 
     release = JAM(rounds=8).run(curator, toy.workload, public=zeros)
 
-    assert {r["source"] for r in release.facts["rounds"]} == {"private"}
+    assert {one.source for one in release.rounds} == {"private"}
     for query in toy.workload:
         assert np.abs(release.count(query.attrs) - toy.table.count(query.attrs)).max() < 5
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import cards
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
@@ -233,8 +234,8 @@ def test_values_missing_from_the_public_table_are_noted_on_the_card():
 
     release, _ = run(PMWPub(rounds=2), public=public)
 
-    assert [note.split(":")[0] for note in release.facts["notes"]] == ["a", "c"]
-    assert "1 of 3 values" in release.facts["notes"][0]
+    assert [note.split(":")[0] for note in release.notes] == ["a", "c"]
+    assert "1 of 3 values" in release.notes[0]
 
 
 @BOTH
@@ -344,7 +345,7 @@ def test_mwem_pub_without_delta_names_the_accounting_that_needs_none():
 def test_a_release_is_saved_and_loaded(tmp_path):
     release, _ = run(PMWPub(rounds=3))
 
-    Release.of(release).save(tmp_path / "out")
+    cards.released(release).save(tmp_path / "out")
     again = Release.load(tmp_path / "out")
 
     np.testing.assert_array_equal(again.count(["a", "b"]), release.count(["a", "b"]))

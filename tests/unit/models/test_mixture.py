@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cards import card_of
 from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
 from sidelight.models.graphical import GraphicalModel
@@ -123,7 +124,7 @@ def test_the_state_of_a_blend_gives_it_back():
 def test_a_saved_release_keeps_the_blend_and_its_samples(tmp_path):
     blend = blend_of(0.3)
     answer = Measurement(Marginal(("a",)), np.array([20.0, 40.0]), 1.0)
-    Release(blend, (answer,), ()).save(tmp_path / "out")
+    Release(blend, (answer,), card_of(blend)).save(tmp_path / "out")
 
     loaded = Release.load(tmp_path / "out").model
 

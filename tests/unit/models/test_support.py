@@ -10,7 +10,8 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.models.load import model_from_state
-from sidelight.models.support import Support, SupportWeights, missing_values
+from sidelight.models.support import Support, missing_values
+from sidelight.models.support_weights import SupportWeights
 from sidelight.queries.query import Cell, Linear, Range
 
 COIN = Domain.of({"x": 2})

@@ -116,5 +116,5 @@ def test_what_the_schema_leaves_out_is_the_ledgers() -> None:
     made = sl.release(
         people(), schema=sl.Schema.from_toml(COLUMNS), epsilon=0.5, ledger=book, workload="2-way", rounds=1
     )
-    assert made.card["unit"] == {"relation": "add-or-remove", "records": 5}
+    assert made.card.unit == Unit("add-or-remove", records=5)
     assert sl.Schema.from_toml(made.schema.to_toml()).declared_unit is None

@@ -168,7 +168,7 @@ def test_lines_of_two_ledgers_do_not_chain(path, tmp_path):
     ("number", "change", "said"),
     [
         (2, lambda body: body.update(allotment={"rho": "1"}), "more is set aside than was promised"),
-        (2, lambda body: body.update(allotment={"rho": "1/200"}), "line 2 adds up wrongly"),
+        (2, lambda body: body.update(allotment={"rho": "1/200"}), "the sums in line 2 are wrong"),
         (3, lambda body: body["event"].update(cost={"rho": "1/9999999"}), "owes"),
         (3, lambda body: body["event"].update(event="telepathy"), "unknown event"),
         (
@@ -177,9 +177,9 @@ def test_lines_of_two_ledgers_do_not_chain(path, tmp_path):
             "line 3 cannot be: 'age' needs|line 3 adds up",
         ),
         (3, lambda body: body.update(kind="gift"), "unknown kind 'gift'"),
-        (3, lambda body: body["total"].update(priced="0"), "line 3 adds up wrongly"),
-        (4, lambda body: body["of_run"].update(rho="1/0"), "line 4 adds up wrongly"),
-        (6, lambda body: body["total"].update(rho="0", priced="0"), "line 6 adds up wrongly"),
+        (3, lambda body: body["total"].update(priced="0"), "the sums in line 3 are wrong"),
+        (4, lambda body: body["of_run"].update(rho="1/0"), "the sums in line 4 are wrong"),
+        (6, lambda body: body["total"].update(rho="0", priced="0"), "the sums in line 6 are wrong"),
         (1, lambda body: body.update(epsilon=-1.0), "promise cannot be read"),
         (1, lambda body: body.update(kind="begin"), "the first line holds no promise"),
     ],
@@ -346,9 +346,9 @@ def drawn(tmp_path):
     path = tmp_path / "adult.ledger"
     ledger = SqlLedger.create(path, PROMISE)
     run = ledger.begin(BUDGET.rho() / 2, label="first")
-    for place in (0, 0, 1):
+    for nth in (0, 0, 1):
         paid = Gaussian.at(BUDGET.rho() / 5, what="age", l2_squared=Fraction(2))
-        ledger.draw(ledger.append(paid, run=run, place=place), run=run)
+        ledger.draw(ledger.append(paid, run=run, nth=nth), run=run)
     ledger.close(run)
     return path
 
@@ -356,7 +356,7 @@ def drawn(tmp_path):
 def test_a_ledger_with_draws_opens(drawn):
     ledger = SqlLedger.open(drawn)
 
-    assert [payment.place for payment in ledger.payments(ledger.runs()[0].id)] == [0, 0, 1]
+    assert [payment.nth for payment in ledger.payments(ledger.runs()[0].id)] == [0, 0, 1]
     assert ledger.spent == BUDGET.capacity * Fraction(3, 5)
 
 
@@ -369,13 +369,13 @@ def test_a_ledger_with_draws_opens(drawn):
         (6, {"payment": 3}, "line 6 cannot be: it draws for what was not paid for, or was drawn already"),
         (4, {"ticket": ""}, "line 4 cannot be: its ticket"),
         (4, {"ticket": 7}, "line 4 cannot be: its ticket"),
-        (5, {"apart": False}, "line 5 cannot be: it is paid out of the wrong purse"),
-        (5, {"apart": 1}, "line 5 cannot be: it is paid out of the wrong purse"),
-        (7, {"apart": True}, "line 7 cannot be: it is paid out of the wrong purse"),
-        (5, {"place": 1}, "line 5 cannot be: it is paid out of the wrong purse"),
-        (7, {"place": 2}, "line 7 cannot be: place 2 cannot be paid for before place 1"),
-        (7, {"place": -1}, "line 7 cannot be: no run has a place"),
-        (7, {"place": True}, "line 7 cannot be: no run has a place"),
+        (5, {"apart": False}, "line 5 cannot be: it charges the promise where"),
+        (5, {"apart": 1}, "line 5 cannot be: it charges the promise where"),
+        (7, {"apart": True}, "line 7 cannot be: it charges the promise where"),
+        (5, {"place": 1}, "line 5 cannot be: it charges the promise where"),
+        (7, {"place": 2}, "line 7 cannot be: answer 2 cannot be paid for before answer 1"),
+        (7, {"place": -1}, "line 7 cannot be: no run has an answer"),
+        (7, {"place": True}, "line 7 cannot be: no run has an answer"),
         (4, {"kind": "drawn"}, "line 4 cannot be: unknown kind 'drawn'"),
     ],
 )
@@ -390,7 +390,7 @@ def test_a_ticket_that_is_given_out_twice_is_found(drawn):
     lines = sqlite3.connect(drawn).execute("SELECT text FROM sidelight_ledger WHERE line = 4").fetchone()
     rewrite(drawn, 6, lambda body: body.update(ticket=json.loads(lines[0])["ticket"]))
 
-    with pytest.raises(LedgerError, match="line 6 cannot be: its ticket was given out before"):
+    with pytest.raises(LedgerError, match="line 6 cannot be: its ticket is missing, or was used before"):
         SqlLedger.open(drawn)
 
 
@@ -403,7 +403,7 @@ def test_a_repeat_that_is_not_added_up_is_found(drawn, which):
 
     rewrite(drawn, 5, change)
 
-    with pytest.raises(LedgerError, match="line 5 adds up wrongly"):
+    with pytest.raises(LedgerError, match="the sums in line 5 are wrong"):
         SqlLedger.open(drawn)
 
 
@@ -429,7 +429,7 @@ def test_repeats_beyond_the_promise_are_found(tmp_path):
 
 
 def test_a_ledger_of_the_first_format_opens_verifies_and_spends(path):
-    """Its promise says format 1, and its events name no place."""
+    """Its promise says format 1, and its events do not say for which answer they paid."""
     rewrite(path, 1, lambda body: body.update(format=1))
     for number in (3, 4, 5):
         rewrite(path, number, lambda body: body.pop("place"))
@@ -437,7 +437,7 @@ def test_a_ledger_of_the_first_format_opens_verifies_and_spends(path):
     ledger = SqlLedger.open(path)
     (old,) = ledger.runs()
     assert (old.events, old.repeats, old.spent) == (3, 0, BUDGET.rho() * Fraction(3, 20))
-    assert [(payment.place, payment.ticket) for payment in ledger.payments(old.id)] == [
+    assert [(payment.nth, payment.ticket) for payment in ledger.payments(old.id)] == [
         (0, ""),
         (1, ""),
         (2, ""),
@@ -445,7 +445,7 @@ def test_a_ledger_of_the_first_format_opens_verifies_and_spends(path):
 
     run = ledger.begin(BUDGET.rho() / 2, label="second")
     payment = ledger.append(
-        Gaussian.at(BUDGET.rho() / 20, what="age", l2_squared=Fraction(2)), run=run, place=0
+        Gaussian.at(BUDGET.rho() / 20, what="age", l2_squared=Fraction(2)), run=run, nth=0
     )
     assert ledger.draw(payment, run=run)
 
@@ -464,6 +464,6 @@ def test_an_event_of_the_first_format_counts_as_drawn(tmp_path):
     ledger = SqlLedger.open(path)
 
     assert ledger.draw(payment, run=run) is None
-    ledger.draw(ledger.append(paid, run=run, place=0), run=run)
+    ledger.draw(ledger.append(paid, run=run, nth=0), run=run)
     assert ledger.run(run).repeats == 1
     ledger.verify()

@@ -9,7 +9,7 @@ from sidelight.errors import DataError, SchemaError
 from sidelight.fit.proportional_fitting import most_likely
 from sidelight.measurement import Measurement
 from sidelight.public.prior import Prior, PublicModel, narrowed
-from sidelight.public.smoothing import smoothed, smoothing
+from sidelight.public.smoothing import smoothed
 from sidelight.public.source import PublicRecords, WeightedRecords
 from sidelight.public.trust import trusted
 from sidelight.queries.query import Marginal
@@ -18,7 +18,6 @@ from sidelight.trees.triangulation import BYTES_PER_CELL
 
 DOMAIN = Domain.of({"a": 3, "b": 3, "c": 2, "d": 4})
 CLOSURE = Workload.marginals(DOMAIN, degree=2).closure(DOMAIN)
-PLAIN = dict.fromkeys(DOMAIN.attrs, 1.0)
 
 
 def codes_of(records, seed=0):
@@ -50,7 +49,7 @@ def test_the_model_has_the_smoothed_marginals_of_its_structure():
 
     prior = PublicModel().fit(public, CLOSURE)
 
-    target = smoothed(public, [("a", "b")], alpha=prior.alpha)["a", "b"]
+    target = smoothed(public, [("a", "b")])["a", "b"]
     assert prior.model.count(("a", "b")) == pytest.approx(target, abs=1e-5)
     assert prior.model.count(("c", "a")).sum() == pytest.approx(1.0)
 
@@ -58,7 +57,7 @@ def test_the_model_has_the_smoothed_marginals_of_its_structure():
 def test_a_value_that_was_never_seen_has_little_mass_and_goes_with_nothing():
     public = public_of(table_of(codes_of(2000)))
 
-    target = smoothed(public, [("a", "d")], alpha=PLAIN)["a", "d"]
+    target = smoothed(public, [("a", "d")])["a", "d"]
 
     unseen = target[:, 3]
     # A quarter of the one record of 2,001 whose value is drawn anew, evenly.
@@ -83,21 +82,10 @@ def test_a_value_that_was_never_seen_leaves_the_structure_of_the_others_alone():
     assert np.trace(unseen) / unseen.sum() == pytest.approx(1.0, abs=0.01)
 
 
-def test_only_attributes_that_go_with_nothing_are_smoothed_much():
-    rng = np.random.default_rng(4)
-    first = rng.integers(0, 3, 400)
-    codes = np.stack([first, first, rng.integers(0, 2, 400), rng.integers(0, 4, 400)], axis=1)
-
-    alpha = smoothing(public_of(table_of(codes)).halves(seed=0), [("a", "b"), ("c", "d")])
-
-    assert alpha["a"] == alpha["b"] == 1.0
-    assert min(alpha["c"], alpha["d"]) > 1.0
-
-
 def test_smoothed_marginals_agree_with_each_other():
     public = public_of(table_of(codes_of(50)))
 
-    found = smoothed(public, [("a", "b"), ("b", "d")], alpha=dict.fromkeys(DOMAIN.attrs, 4.0))
+    found = smoothed(public, [("a", "b"), ("b", "d")])
 
     assert found["a", "b"].sum(axis=0) == pytest.approx(found["b", "d"].sum(axis=1))
 
@@ -171,10 +159,10 @@ def test_kept_shares_are_the_shares_and_drop_what_is_not_wanted_any_more():
     )
     wanted = [("a", "b"), ("d", "a"), ("c",)]
 
-    kept = public.kept_shares(wanted)
+    kept = public.kept_frequencies(wanted)
 
     assert list(kept) == wanted
-    for attrs, share in zip(wanted, public.shares(wanted), strict=True):
+    for attrs, share in zip(wanted, public.frequencies(wanted), strict=True):
         np.testing.assert_array_equal(kept[attrs], share)
         assert share.flags.c_contiguous
         assert share.sum() == pytest.approx(1.0)
@@ -242,27 +230,45 @@ def test_maximum_likelihood_meets_targets_that_overlap():
         assert model.count(attrs) == pytest.approx(targets[attrs], rel=0.02)
 
 
-def test_a_narrowed_prior_keeps_what_fits_and_agrees_with_the_whole_on_it():
-    whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
+@pytest.mark.parametrize(("share", "number"), [(0.0, 2), (1.0, 6)])
+def test_a_narrowed_prior_has_from_half_as_many_marginals_as_attributes_to_three_halves_and_agrees_on_them(
+    share, number
+):
+    table = table_of(codes_of(4000))
+    sets = [c for c in CLOSURE if len(c) < 3]
+    whole = Prior(
+        most_likely(DOMAIN, {c: table.count(c) / 4000 for c in sets}),
+        dict.fromkeys(DOMAIN.attrs, 4000.0),
+        4000.0,
+    )
 
-    part = narrowed(whole, share=1.0, limit_mb=16 * BYTES_PER_CELL / 2**20)
+    part = narrowed(whole, share=share)
 
-    assert part.sets == (*[(attr,) for attr in DOMAIN.attrs], ("a", "b"))
-    assert part.model.tree.cells <= 16
-    assert part.model.count(("a", "b")) == pytest.approx(whole.model.count(("a", "b")), abs=1e-5)
+    kept = [attrs for attrs in part.sets if len(attrs) > 1]
+    assert len(kept) == min(number, 6)
+    for attrs in kept:
+        assert part.model.count(attrs) == pytest.approx(whole.model.count(attrs), rel=0.05)
     assert part.records == whole.records
 
 
-def test_a_prior_with_room_enough_is_left_alone():
-    whole = PublicModel().fit(public_of(table_of(codes_of(400))), CLOSURE)
-
-    assert narrowed(whole, share=1.0, limit_mb=1.0) is whole
-
-
-def test_a_prior_without_any_room_keeps_single_attributes():
+def test_without_an_attribute_the_rest_is_as_it_was_and_that_attribute_is_even():
     whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
 
-    part = narrowed(whole, share=1.0, limit_mb=1e-6)
+    part = whole.without("d")
 
-    assert all(len(attrs) == 1 for attrs in part.sets)
-    assert part.model.count(("d",)) == pytest.approx(whole.model.count(("d",)), abs=1e-5)
+    assert part.model.count(("a", "b")) == pytest.approx(whole.model.count(("a", "b")), abs=1e-3)
+    assert part.model.count(("d",)) == pytest.approx(np.full(4, 0.25))
+    assert not part.tells(("a", "d"))
+    assert part.tells(("a", "b", "c"))
+    assert part.sample is None
+
+
+def test_public_records_are_worth_a_share_where_the_tree_has_no_room_for_what_they_show():
+    public = public_of(table_of(codes_of(4000)))
+
+    bare = PublicModel(max_model_mb=12 * BYTES_PER_CELL / 2**20).fit(public, CLOSURE)
+    roomy = PublicModel().fit(public, CLOSURE)
+
+    assert bare.sample is not None
+    assert bare.sample_share > 0.7
+    assert roomy.sample_share < bare.sample_share / 2

@@ -118,7 +118,7 @@ def test_a_random_part_has_on_average_the_distribution_of_the_whole(kind):
 
     parts = [public.whole(most=60, seed=seed).count(("c",)) for seed in range(60)]
 
-    (expected,) = public.shares([("c",)])
+    (expected,) = public.frequencies([("c",)])
     assert np.mean(parts, axis=0) == pytest.approx(expected, abs=0.04)
 
 

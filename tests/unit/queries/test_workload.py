@@ -22,7 +22,7 @@ def test_random_marginals_are_distinct_and_the_same_for_the_same_seed():
     other = Workload.random_marginals(DOMAIN, degree=2, number=4, seed=6)
 
     assert first == again
-    assert len(set(first.supports)) == 4
+    assert len(set(first.attribute_sets)) == 4
     assert first != other
     assert len(Workload.random_marginals(DOMAIN, degree=2, number=99, seed=0)) == math.comb(4, 2)
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import cards
 from sidelight.data.table import Table
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
@@ -31,7 +32,7 @@ def made(mechanism, toy, **settings):
     outcome = mechanism.run(
         curator, toy.workload, public=None if mechanism.public_data == "unused" else public
     )
-    return Release.of(outcome)
+    return cards.released(outcome)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
@@ -40,7 +41,7 @@ def test_every_count_has_an_interval_that_holds_its_estimate(mechanism, toy):
 
     for attrs in [("a",), ("c", "a"), ("a", "b", "c")]:
         cells = release.answer(attrs).to_pydict()
-        if set(release.card["model_error"]["untold"]) & set(attrs) and cells["noise_error"][0] is None:
+        if set(release.card.model_error.untold) & set(attrs) and cells["noise_error"][0] is None:
             assert cells["low"] == [None] * len(cells["low"])
             continue
         estimate, low, high = (np.array(cells[name]) for name in ("estimate", "low", "high"))
@@ -86,7 +87,7 @@ def test_a_mechanism_without_trials_claims_no_model_error(toy):
     table = Table.of_codes(domain, toy.table.codes()[:, [0, 0]])
     pair = type(toy)(table, Workload.marginals(domain, degree=2))
 
-    release = Release.of(Barak().run(pair.curator(epsilon="3/2")[0], pair.workload))
+    release = cards.released(Barak().run(pair.curator(epsilon="3/2")[0], pair.workload))
 
     assert release.error_bars(("a", "b")).interval() is None
 
@@ -99,8 +100,8 @@ def test_the_model_is_trusted_less_where_it_was_often_wrong(toy):
     apart = type(toy)(Table.of_codes(toy.table.domain, shuffled), toy.workload)
     calm = made(AIM(rounds_per_attribute=4), apart, rho="100")
 
-    surprised = right.card["model_error"]["levels"]["unmet"]
-    assert surprised > 3 * calm.card["model_error"]["levels"]["unmet"]
+    surprised = right.card.model_error.levels["unmet"]
+    assert surprised > 3 * calm.card.model_error.levels["unmet"]
 
 
 def test_more_confidence_makes_a_wider_interval(toy):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import cards
 from sidelight.errors import ReleaseError
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.releases.release import Release
@@ -12,7 +13,7 @@ from sidelight.releases.release import Release
 @pytest.fixture
 def saved(toy, tmp_path):
     curator, _ = toy.curator()
-    release = Release.of(MWEM(rounds=2).run(curator, toy.workload))
+    release = cards.released(MWEM(rounds=2).run(curator, toy.workload))
     return release.save(tmp_path / "out")
 
 
@@ -62,5 +63,5 @@ def test_an_unknown_kind_of_model_is_refused(saved):
 def test_a_folder_in_use_is_never_overwritten(saved, toy):
     curator, _ = toy.curator()
     with pytest.raises(ReleaseError, match="already exists"):
-        Release.of(MWEM(rounds=1).run(curator, toy.workload)).save(saved)
+        cards.released(MWEM(rounds=1).run(curator, toy.workload)).save(saved)
     Release.load(saved)

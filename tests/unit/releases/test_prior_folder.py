@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import cards
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
@@ -16,6 +17,7 @@ from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.public.prior import Prior
+from sidelight.releases.card import PublicData
 from sidelight.releases.prior_folder import load_prior, read_public, save_prior
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
@@ -38,7 +40,7 @@ def test_a_saved_prior_comes_back_the_same(saved):
     assert isinstance(loaded, Prior)
     assert loaded.sets == prior.sets
     assert np.array_equal(loaded.model.count(("a", "b")), prior.model.count(("a", "b")))
-    assert (loaded.records, loaded.alpha) == (prior.records, prior.alpha)
+    assert loaded.records == prior.records
     assert loaded.records_by_attribute == prior.records_by_attribute
 
 
@@ -49,7 +51,7 @@ def grainy(toy, saved, tmp_path):
     records = toy.table.codes()[:5]
     grain = Support(toy.table.domain, records, np.array([0.1, 0.3, 0.2, 0.15, 0.25]), 1.0)
     other = GraphicalModel(toy.table.domain, 1.0, {("a", "c"): np.array(OTHER)})
-    prior = replace(prior, others=(other,), grain=grain, grain_share=0.35)
+    prior = replace(prior, others=(other,), sample=grain, sample_share=0.35)
     return prior, save_prior(prior, SCHEMA, tmp_path / "grainy")
 
 
@@ -60,21 +62,21 @@ def test_a_saved_prior_keeps_its_records(grainy):
 
     (other,) = loaded.others
     assert np.array_equal(other.count(("a", "c")), prior.others[0].count(("a", "c")))
-    assert loaded.grain_share == 0.35
-    assert loaded.grain.total == 1.0
-    assert loaded.grain.domain == prior.domain
-    assert np.array_equal(loaded.grain.records, prior.grain.records)
-    assert np.array_equal(loaded.grain.weights, prior.grain.weights)
+    assert loaded.sample_share == 0.35
+    assert loaded.sample.total == 1.0
+    assert loaded.sample.domain == prior.domain
+    assert np.array_equal(loaded.sample.records, prior.sample.records)
+    assert np.array_equal(loaded.sample.weights, prior.sample.weights)
 
 
 def test_a_saved_prior_without_records_has_none_afterwards(saved, tmp_path):
-    prior = replace(saved[0], grain=None, grain_share=0.0)
+    prior = replace(saved[0], sample=None, sample_share=0.0)
 
     folder = save_prior(prior, SCHEMA, tmp_path / "bare")
 
     assert not list(folder.glob("grain.*"))
     loaded = load_prior(folder, SCHEMA)
-    assert (loaded.grain, loaded.grain_share) == (None, 0.0)
+    assert (loaded.sample, loaded.sample_share) == (None, 0.0)
     assert loaded.stray == prior.stray
 
 
@@ -108,7 +110,7 @@ def test_a_folder_of_the_format_before_is_refused_with_the_remedy(saved):
     _, folder = saved
     about = folder / "prior.json"
     plain = json.loads(about.read_text())
-    older = {name: value for name, value in plain.items() if name not in ("grain", "grain_share")}
+    older = {name: value for name, value in plain.items() if name not in ("grain", "sample_share")}
     about.write_text(json.dumps(older | {"format": 2}))
 
     with pytest.raises(ReleaseError, match="Fit the prior again"):
@@ -165,7 +167,7 @@ def test_a_folder_that_is_no_prior_or_not_empty_is_refused(saved, tmp_path):
 
 def test_an_earlier_release_is_read_as_public_data(toy, tmp_path):
     curator, _ = toy.curator()
-    Release.of(AIM(rounds_per_attribute=4).run(curator, toy.workload)).save(tmp_path / "out")
+    cards.released(AIM(rounds_per_attribute=4).run(curator, toy.workload)).save(tmp_path / "out")
 
     earlier = read_public(tmp_path / "out", SCHEMA)
 
@@ -183,7 +185,7 @@ def test_an_earlier_release_of_weighted_records_is_no_public_table_on_the_card(t
 
     later = release(toy.table, public=earlier, mechanism=Aperture(max_rounds=2), **asked)
 
-    assert later.card["public"] == {"records": None}
+    assert later.card.public == PublicData(records=None)
     assert Release.load(later.save(tmp_path / "later")).total == later.total
 
 

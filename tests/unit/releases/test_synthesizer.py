@@ -63,8 +63,8 @@ def test_the_sample_is_of_the_kind_that_was_fitted(schema, people, kind):
 def test_public_data_are_used(schema, people):
     fitted = synthesizer(schema).fit(people, public=people.head(200))
 
-    assert fitted.release_.card["mechanism"] == "aperture"
-    assert fitted.release_.card["public"] == {"records": 200}
+    assert fitted.release_.card.mechanism == "aperture"
+    assert fitted.release_.card.public.records == 200
 
 
 def test_labels_in_the_place_of_y_are_never_taken_for_public_data(schema, people):
@@ -118,13 +118,13 @@ def test_fitting_twice_spends_twice_and_the_ledger_says_no_in_time(schema, peopl
 def test_fitting_twice_without_a_ledger_warns(schema, people):
     fitted = synthesizer(schema).fit(people)
 
-    with pytest.warns(PrivacyWarning, match="once more, and nobody adds it"):
+    with pytest.warns(PrivacyWarning, match="and nothing adds that to what the last fit spent"):
         fitted.fit(people)
 
 
 def test_delta_is_the_ledgers_own_or_small(schema, people):
-    assert synthesizer(schema).fit(people).release_.card["delta"] == 1e-9
-    assert synthesizer(schema, ledger=book()).fit(people).release_.card["delta"] == 1e-6
+    assert synthesizer(schema).fit(people).release_.card.delta == 1e-9
+    assert synthesizer(schema, ledger=book()).fit(people).release_.card.delta == 1e-6
 
 
 def test_parameters_are_stored_as_given_and_set_by_name(schema):

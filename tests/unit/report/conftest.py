@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from cards import card_of
 from sidelight.data.column import CategoricalColumn, IntegerColumn
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
@@ -66,9 +67,8 @@ def wide_release(attributes: int, *, values: int = 12, measured: int = 60, lette
         measurements.append(Measurement(Marginal(pair), answer, paid.stddev))
     labels = tuple(f"label {value}{'<' * letters}" for value in range(values))
     schema = Schema(tuple(CategoricalColumn(attr, labels) for attr in domain.attrs))
-    return Release(
-        Components.uniform(domain, total=10_000.0), tuple(measurements), tuple(events), schema=schema
-    )
+    model = Components.uniform(domain, total=10_000.0)
+    return Release(model, tuple(measurements), card_of(model, events), schema)
 
 
 @pytest.fixture(scope="session")

@@ -3,19 +3,26 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
+import cards
+from cards import card_of
 from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
+from sidelight.mechanisms.told import JointRound, OpenedMarginal, Opening
 from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.queries.query import Cell, Marginal
+from sidelight.releases.card import PublicData
 from sidelight.releases.release import Release
 from sidelight.report.facts import collect, expected_errors, reach_of
 from sidelight.report.provenance import provenance, public_part
+from sidelight.uncertainty.disagreement import Disagreement
+from sidelight.uncertainty.model_error import ModelDispersion
 
 
 @pytest.fixture
@@ -24,7 +31,26 @@ def small() -> Release:
     domain = Domain.of({"a": 2, "b": 3, "c": 4})
     event = Gaussian(what="a × b", cost=Rho(Fraction(1, 100)), variance=Fraction(100), l2_squared=Fraction(2))
     measured = Measurement(Marginal(("a", "b")), np.full(6, 110.0), 10.0)
-    return Release(Histogram.uniform(domain, total=600.0), (measured,), (event,))
+    model = Histogram.uniform(domain, total=600.0)
+    return Release(model, (measured,), card_of(model, [event]))
+
+
+def on_card(release: Release, **facts: Any) -> Release:
+    """The same release with other facts on its card."""
+    return replace(release, card=replace(release.card, **facts))
+
+
+def opening(moved: dict[tuple[str, ...], float], **facts: Any) -> Opening:
+    """What APERTURE tells, with so much moved on each marginal."""
+    marginals = tuple(
+        OpenedMarginal(attrs=attrs, spread=1.0, trust=0.5, moved=far, expected_error=0.1)
+        for attrs, far in moved.items()
+    )
+    made_up = Opening(
+        rounds=1, asked_again=(), public_records=7.0, public_marginals=(), marginals=marginals, alpha={},
+        particle_share=0.0,
+    )  # fmt: skip
+    return replace(made_up, **facts)
 
 
 def test_shares_and_what_is_left_add_up_to_what_the_promise_holds(released):
@@ -40,9 +66,8 @@ def test_shares_and_what_is_left_add_up_to_what_the_promise_holds(released):
 def test_a_release_that_spent_half_of_its_promise_says_so(released):
     half = tuple(released.events[: len(released.events) // 2])
     spent = sum((event.cost.value for event in half), start=Fraction(0))
-    card = released.card | {"spent": str(spent), "events": [event.as_json() for event in half]}
 
-    facts = collect(replace(released, events=half, card=card))
+    facts = collect(on_card(released, spent=spent, events=half))
 
     assert facts.unspent == pytest.approx(0.5, abs=1e-6)
 
@@ -52,7 +77,7 @@ def test_the_total_that_is_measured_under_add_or_remove_is_a_step_of_its_own(toy
     from sidelight.privacy.unit import Unit
 
     curator, _ = toy.curator(unit=Unit("add-or-remove"))
-    facts = collect(Release.of(MWEM(rounds=2).run(curator, toy.workload)))
+    facts = collect(cards.released(MWEM(rounds=2).run(curator, toy.workload)))
 
     assert [spending.step for spending in facts.spendings] == [
         "total",
@@ -89,11 +114,10 @@ def test_the_expected_error_of_a_measured_marginal_is_that_of_its_noise(small):
 
 
 def test_the_workload_on_the_card_decides_which_errors_are_listed(small):
-    errors = expected_errors(replace(small, card={"workload": {"supports": [["b"], ["b", "c"]]}}))
+    errors = expected_errors(on_card(small, workload=cards.asked([("b",), ("b", "c")])))
 
     assert [expected.name for expected in errors.known] == ["b"]
     assert errors.unmeasured == (("b", "c"),)
-    assert errors.about == "the workload's marginals"
 
 
 def test_an_interval_of_laplace_noise_is_wider_in_its_own_stddev():
@@ -106,27 +130,33 @@ def test_an_interval_of_laplace_noise_is_wider_in_its_own_stddev():
     assert reach > reach_of([]) == 1.96
 
 
-@pytest.mark.parametrize(
-    ("public_error", "expected"),
-    [
-        (0.25, [("all that was measured", "0.25")]),
-        ({"a × b": 0.5, "c": 0.125}, [("a × b", "0.5"), ("c", "0.125")]),
-        ([{"attrs": ["a", "b"], "error": 0.5}], [("a × b", "50%")]),
-        (
-            [{"attrs": ["c"], "numbers": 2, "difference": 0.1}, {"attrs": ["a"], "difference": 0.2}],
-            [("a", "120"), ("c", "60.0")],
-        ),
-        (None, []),
-        ("no idea", []),
-    ],
-)
-def test_how_far_public_and_private_disagreed_is_read_from_the_card(small, public_error, expected):
-    part = public_part(replace(small, card={"public": {"records": 7}, "public_error": public_error}))
+def test_how_far_public_and_private_disagreed_is_read_from_the_card(small):
+    apart = (
+        Disagreement(attrs=("c",), numbers=2, difference=0.1),
+        Disagreement(attrs=("a",), numbers=3, difference=0.2),
+    )
+
+    part = public_part(on_card(small, public=PublicData(records=7, disagreements=apart)))
 
     assert part is not None
-    assert [(found.name, found.error) for found in part.disagreements] == expected
+    assert [(one.name, one.error, one.numbers) for one in part.disagreements] == [
+        ("a", "120", 3),
+        ("c", "60.0", 2),
+    ]
     assert part.records == 7
     assert part.unmeasured == ("c",)
+
+
+@pytest.mark.parametrize(("records", "expected"), [(7.0, [("a × b", "50%"), ("a", "12.5%")]), (0.0, [])])
+def test_how_far_aperture_moved_away_from_public_records_is_read_from_the_card(small, records, expected):
+    moved = {("a",): 0.125, ("a", "b"): 0.5}
+
+    part = public_part(
+        on_card(small, public=PublicData(records=7), aperture=opening(moved, public_records=records))
+    )
+
+    assert part is not None
+    assert [(one.name, one.error) for one in part.disagreements] == expected
 
 
 def test_a_release_without_public_data_has_no_public_part(small):
@@ -136,26 +166,22 @@ def test_a_release_without_public_data_has_no_public_part(small):
 def test_the_citation_names_the_paper_of_the_mechanism_and_the_command_its_plan(released):
     origin = provenance(released, "survey")
 
-    assert origin.papers == ("Hardt, Ligett, McSherry (2012), arXiv:1012.4763",)
+    assert [str(paper) for paper in released.card.papers] == [
+        'Hardt, Ligett, McSherry, "A simple and practical algorithm for differentially private data release" '
+        "(NIPS 2012), arXiv:1012.4763"
+    ]
     assert "mechanism mwem" in origin.citation
     assert "--mechanism mwem" in origin.command
     assert "--epsilon 1.0 " in origin.command
     assert "--workload 2-way" in origin.command
     assert "--set rounds=4" in origin.command
     assert "passes" not in origin.command  # which is the mechanism's own
-    assert dict(origin.ledger)["head"] == released.card["ledger"]["head"]
-
-
-def test_a_mechanism_that_is_not_known_here_has_no_paper(released):
-    card = released.card | {"mechanism": "from the future"}
-
-    assert provenance(replace(released, card=card), "survey").papers == ()
 
 
 def test_what_was_not_measured_has_an_expected_error_where_the_model_has_one(small):
-    told = {"model_error": {"levels": {"met": 1.0, "unmet": 4.0}, "trials": {}, "untold": []}}
+    told = ModelDispersion(levels={"met": 1.0, "unmet": 4.0}, trials={})
 
-    blind, seeing = expected_errors(small), expected_errors(replace(small, card=told))
+    blind, seeing = expected_errors(small), expected_errors(on_card(small, model_error=told))
 
     # c, and its pairs with a and b, were never measured.
     assert {one.name for one in seeing.known} - {one.name for one in blind.known} == {"c", "a × c", "b × c"}
@@ -167,24 +193,28 @@ def test_what_was_not_measured_has_an_expected_error_where_the_model_has_one(sma
 
 
 @pytest.mark.parametrize(
-    ("card", "expected"),
+    ("facts", "expected"),
     [
         (
             {
-                "rounds": [
-                    {"marginal": ["a", "b"], "source": "public"},
-                    {"marginal": ["c"], "source": "private"},
-                ]
+                "rounds": (
+                    JointRound(marginal=("a", "b"), source="public", stddev=1.0),
+                    JointRound(marginal=("c",), source="private", stddev=1.0),
+                    JointRound(marginal=("a", "b"), source="public", stddev=1.0),
+                )
             },
             ("a × b",),
         ),
-        ({"aperture": {"public_marginals": [["b", "c"]]}}, ("b × c",)),
-        ({"rounds": "edited"}, ()),
+        (
+            {"aperture": opening({}, public_marginals=(("b", "c"),), records_share=0.25)},
+            ("whole records (about 25% of the release)", "b × c"),
+        ),
         ({}, ()),
     ],
+    ids=["jam", "aperture", "others"],
 )
-def test_marginals_taken_from_public_data_are_named(small, card, expected):
-    part = public_part(replace(small, card=card | {"public": {"records": 7}}))
+def test_marginals_taken_from_public_data_are_named(small, facts, expected):
+    part = public_part(on_card(small, public=PublicData(records=7), **facts))
 
     assert part is not None
     assert part.taken == expected
@@ -192,9 +222,8 @@ def test_marginals_taken_from_public_data_are_named(small, card, expected):
 
 def test_a_setting_of_a_setting_is_named_as_one_for_python(released):
     settings = {"rounds": 4, "estimator": {"tolerance": 0.5}}
-    card = released.card | {"mechanism": "from the future", "settings": settings}
 
-    origin = provenance(replace(released, card=card), "survey")
+    origin = provenance(on_card(released, mechanism="from the future", settings=settings), "survey")
 
     assert "--set rounds=4" in origin.command
     assert "estimator" not in origin.command

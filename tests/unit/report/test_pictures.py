@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cards import card_of
 from sidelight.data.column import CategoricalColumn, IntegerColumn
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
@@ -19,11 +20,12 @@ from sidelight.report.exact import compare, with_exact
 from sidelight.report.figures import heat_map, one_way_chart, structure_graph
 from sidelight.report.layout import force_layout
 from sidelight.report.pictures import mutual_information, one_way, structure, two_way, values_of
+from sidelight.uncertainty.model_error import ModelDispersion
 
 
 def release_of(schema: Schema, counts: np.ndarray, *measured: Measurement) -> Release:
     model = Histogram.of_counts(schema.domain, counts.astype(float), total=float(counts.sum()))
-    return Release(model, measured, (), schema=schema)
+    return Release(model, measured, card_of(model), schema=schema)
 
 
 def test_neighbouring_bins_are_merged_and_missing_keeps_its_place():
@@ -80,8 +82,9 @@ def test_an_attribute_that_was_not_measured_has_no_interval():
 def test_the_bars_are_those_of_the_release_and_hold_its_models_error():
     schema = Schema((CategoricalColumn("sex", ("f", "m")), CategoricalColumn("work", ("no", "yes"))))
     measured = Measurement(Marginal(("sex",)), np.array([40.0, 60.0]), 2.0)
-    told = {"model_error": {"levels": {"unmet": 3.0}, "trials": {"unmet": 1}, "untold": []}}
-    release = replace(release_of(schema, np.array([[20, 20], [30, 30]]), measured), card=told)
+    release = release_of(schema, np.array([[20, 20], [30, 30]]), measured)
+    told = ModelDispersion(levels={"unmet": 3.0}, trials={"unmet": 1})
+    release = replace(release, card=replace(release.card, model_error=told))
 
     seen, unseen = one_way(release, "sex"), one_way(release, "work")
 
@@ -170,7 +173,8 @@ def test_exact_comparisons_say_how_far_off_and_how_many_intervals_hold():
     domain = Domain.of({"a": 2})
     table = Table.of_codes(domain, np.repeat([[0], [1]], [60, 40], axis=0))
     measured = Measurement(Marginal(("a",)), np.array([50.0, 50.0]), 5.2)
-    release = Release(Histogram.uniform(domain, total=100.0), (measured,), ())
+    model = Histogram.uniform(domain, total=100.0)
+    release = Release(model, (measured,), card_of(model))
 
     seen = compare(release, table, [("a",)])
     blind = compare(replace(release, measurements=()), table, [("a",)])

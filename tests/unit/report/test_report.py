@@ -3,16 +3,20 @@
 import itertools
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+import cards
 from sidelight.data.table import Table
 from sidelight.errors import DataError, InputError, ReleaseError, SettingError
-from sidelight.releases.release import Release
+from sidelight.mechanisms.paper import Paper
+from sidelight.releases.card import LedgerEntry, PublicData
 from sidelight.report.report import MOST_BYTES, render, write_report
+from sidelight.uncertainty.disagreement import Disagreement
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -83,16 +87,22 @@ def test_labels_and_names_are_shown_as_text_and_never_as_markup(text, page):
 
 
 def test_hostile_words_on_the_card_are_escaped_too(released):
-    card = released.card | {
-        "ledger": {"name": HOSTILE, "run": HOSTILE, "head": HOSTILE},
-        "notes": [HOSTILE],
-        "public": {"records": 10},
-        "public_error": {HOSTILE: 0.5},
-        "versions": {HOSTILE: HOSTILE},
-        "mechanism": HOSTILE,
-    }
+    card = replace(
+        released.card,
+        ledger=LedgerEntry(name=HOSTILE, run=HOSTILE, head=HOSTILE),
+        notes=(HOSTILE,),
+        public=PublicData(
+            records=10, disagreements=(Disagreement(attrs=(HOSTILE,), numbers=1, difference=0.5),)
+        ),
+        papers=(Paper(authors=(HOSTILE,), title=HOSTILE, year=2026, venue=HOSTILE, arxiv=HOSTILE),),
+        settings={HOSTILE: HOSTILE},
+        versions={HOSTILE: HOSTILE},
+        mechanism=HOSTILE,
+        noise=HOSTILE,
+        schema=HOSTILE,
+    )
 
-    page = render(Release(released.model, released.measurements, released.events, released.schema, card))
+    page = render(replace(released, card=card))
 
     assert HOSTILE not in page
     assert not Page(page).all("script")
@@ -120,12 +130,12 @@ def test_what_the_page_says_was_spent_is_what_the_card_and_the_events_say(releas
     spent = sum((event.cost.value for event in released.events), start=Fraction(0))
     words = " ".join(page.text.split())
 
-    assert str(spent) == released.card["spent"]
+    assert spent == released.card.spent
     assert (
         f"{len(released.events)} events spent ρ = {float(spent):.5g} in all".replace(" = ", "\xa0=\xa0")
         in page.text
     )
-    assert f"{released.card['epsilon_spent']:.4g}" in words
+    assert f"{released.card.epsilon_spent:.4g}" in words
     assert "at most 73.1% sure" in words  # e/(1 + e), for ε = 1
     for event in released.events:
         assert event.what in page.text
@@ -136,18 +146,12 @@ def test_the_counts_on_the_page_are_the_released_ones(released, page):
 
     for count in released.count("sex"):
         assert f"{count:,.0f}" in words
-    assert released.card["schema"] in words
-    assert released.card["ledger"]["head"] in words
+    assert released.card.schema in words
+    assert released.card.ledger.head in words
 
 
 def test_seeded_noise_makes_the_page_say_not_private(released):
-    private = Release(
-        released.model,
-        released.measurements,
-        released.events,
-        released.schema,
-        released.card | {"private": True},
-    )
+    private = replace(released, card=replace(released.card, private=True))
 
     assert "NOT PRIVATE" in Page(render(released)).text
     assert "NOT PRIVATE" not in Page(render(private)).text.replace("seeded noise: NOT PRIVATE", "")
@@ -194,16 +198,13 @@ def test_a_table_with_other_attributes_is_refused(released, toy):
         render(released, against=toy.table)
 
 
-def test_a_release_without_card_or_schema_still_has_a_report(toy):
+def test_a_release_without_ledger_or_schema_still_has_a_report(toy):
     from sidelight.mechanisms.mwem import MWEM
 
     curator, _ = toy.curator()
-    bare = Release.of(MWEM(rounds=2).run(curator, toy.workload))
+    bare = cards.released(MWEM(rounds=2).run(curator, toy.workload))
 
-    page = Page(render(bare))
-
-    assert "carries no card" in page.text
-    assert "A release of 3 attributes" in page.text
+    assert "A release of 3 attributes" in Page(render(bare)).text
 
 
 def test_a_folder_gives_the_same_page_as_the_release_it_holds(released, tmp_path):
@@ -217,11 +218,15 @@ def test_a_folder_gives_the_same_page_as_the_release_it_holds(released, tmp_path
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"spent": "1/7"}, "disagree about what was spent"),
-        ({"epsilon": "lots"}, "card.epsilon is of another kind"),
-        ({"unit": {"relation": "sometimes", "records": 1}}, "cannot be read"),
-        ({"unit": None}, "card.unit is of another kind"),
-        ({"events": []}, "disagree about what was spent"),
+        ({"spent": "1/7"}, "events do not add up to what it says was spent"),
+        ({"events": []}, "events do not add up to what it says was spent"),
+        ({"epsilon": "lots"}, "card.epsilon must be a finite number; got 'lots'"),
+        ({"epsilon": -1}, "card cannot be: epsilon must be"),
+        ({"delta": 0}, "δ = 0 cannot be kept"),
+        ({"unit": {"relation": "sometimes", "records": 1}}, "card.unit.relation must be 'replace' or"),
+        ({"unit": None}, "card.unit must be an object; got None"),
+        ({"quality": 1}, "card holds 'quality', which this sidelight does not know"),
+        ({"version": 2}, "version 2; this sidelight reads versions up to 1. Update sidelight"),
     ],
 )
 def test_a_card_that_was_edited_by_hand_is_refused(released, tmp_path, change, told):
@@ -277,6 +282,6 @@ def test_a_notebook_shows_a_release_with_its_words_escaped(released):
     shown = released._repr_html_()
 
     assert "NOT PRIVATE" in shown
-    assert f"ε = {released.card['epsilon_spent']:.4g} of 1" in shown
+    assert f"ε = {released.card.epsilon_spent:.4g} of 1" in shown
     assert "&lt;b&gt;色&lt;/b&gt;" in shown
     assert "<b>色" not in shown

@@ -58,9 +58,7 @@ def two_points(kind=LeastError):
     return kind(models, ((1.0, 0.0), (0.0, 1.0)), weights={("a",): 7.0}, total=20.0)
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 1 << 12])
-def test_scores_are_the_negative_errors_of_the_blends_weighted_over_the_workload(monkeypatch, at_once):
-    monkeypatch.setattr("sidelight.select.judgement._CELLS_AT_ONCE", at_once)
+def test_scores_are_the_negative_errors_of_the_blends_weighted_over_the_workload():
     rng = np.random.default_rng(3)
     private = Table.of_codes(DOMAIN, np.stack([rng.integers(0, k, 90) for k in DOMAIN.shape], axis=1))
     tree = GraphicalModel(DOMAIN, 90.0, {("a", "b"): rng.normal(size=(2, 3)), ("c",): rng.normal(size=2)})

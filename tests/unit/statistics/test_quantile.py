@@ -3,6 +3,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from personal_quantile import personalised_runs
+from run_law import chances
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.event import Exponential
@@ -11,8 +13,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.personal_quantile import personalised_runs
-from sidelight.statistics.quantile import chances, exponential_quantile, runs
+from sidelight.statistics.quantile import exponential_quantile, runs
 from sidelight.testing import SeededNoise
 
 HALF = Fraction(1, 2)

@@ -71,8 +71,8 @@ def test_a_clique_that_is_not_written_down_has_the_marginals_of_one_that_is():
 
     exact = exponent.max() + np.log(np.exp(exponent - exponent.max()).sum())
     assert log_partition == pytest.approx(exact, rel=1e-12)
-    (belief,) = calibrator.beliefs()
-    np.testing.assert_allclose(belief.transpose(3, 2, 1, 0), p, rtol=1e-9)
+    (marginal,) = calibrator.clique_marginals()
+    np.testing.assert_allclose(marginal.transpose(3, 2, 1, 0), p, rtol=1e-9)
 
 
 def test_a_leap_of_potentials_does_not_change_what_comes_after_it():

@@ -9,6 +9,7 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.models.graphical import GraphicalModel, calibrated
 from sidelight.trees import marginals as answering
+from sidelight.trees import named
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.routes import Routes, axes_of
 
@@ -54,8 +55,8 @@ def test_a_workload_is_answered_rightly_whatever_was_kept_from_earlier_questions
 def test_slices_add_up_to_the_whole(sets, monkeypatch):
     monkeypatch.setattr(answering, "_PIECE", (4, 4))
     sliced = []
-    at = answering._at
-    monkeypatch.setattr(answering, "_at", lambda *asked: sliced.append(asked) or at(*asked))
+    at = named.at_value
+    monkeypatch.setattr(named, "at_value", lambda *asked: sliced.append(asked) or at(*asked))
     model = model_of(sets)
 
     for attrs, counts in zip(every_marginal(DOMAIN), model.count_many(every_marginal(DOMAIN)), strict=True):
@@ -143,9 +144,9 @@ def test_messages_are_multiplied_in_by_the_cheapest_order():
     routes = Routes(JunctionTree.of(domain, [("a", "b", "c"), ("a", "x"), ("b", "y"), ("c", "z")]))
     wanted = routes.mask(("x", "y", "z"))
 
-    plan = routes.plan(routes.centre(wanted), wanted)
+    route = routes.route(routes.centre(wanted), wanted)
 
-    assert [domain.attrs[axes_of(branch.about)[0]] for branch, _ in plan.steps][-1] == "x"
+    assert [domain.attrs[axes_of(branch.about)[0]] for branch, _ in route.steps][-1] == "x"
 
 
 @pytest.mark.slow

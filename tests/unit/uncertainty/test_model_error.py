@@ -1,7 +1,5 @@
 """How far a model is off is learned from noisy answers, whatever their noise."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from sidelight.measurement import Measurement
 from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Cell, Fourier, Marginal
 from sidelight.uncertainty.dispersion import Trial, level, variance_at_one
-from sidelight.uncertainty.model_error import model_error
+from sidelight.uncertainty.model_error import Dispersion, model_error
 
 N = 10_000.0
 DOMAIN = Domain.of({"a": 2, "b": 2, "c": 2})
@@ -82,7 +80,7 @@ def test_a_trial_that_noise_swamps_says_nothing():
 def test_one_cell_can_test_a_model():
     cells = [Measurement(Cell(("a", "b"), (0, 1)), np.array([y]), 1.0) for y in (2700.0, 2300.0, 2600.0)]
 
-    levels = told(*(cell.against(UNIFORM) for cell in cells), public_attrs=DOMAIN.attrs)["levels"]
+    levels = told(*(cell.against(UNIFORM) for cell in cells), public_attrs=DOMAIN.attrs).levels
 
     assert 2 < levels["met"] < 200
     assert 2 < levels["unmet"] < 1000
@@ -93,41 +91,40 @@ def test_marginals_whose_attributes_met_are_kept_apart_from_the_rest():
 
     found = told(measured("a", [5000, 5000]), *pairs, tried("abc", [1250] * 8))
 
-    assert found["trials"] == {"met": 1, "unmet": 3}
-    assert found["levels"]["unmet"] > 100 * found["levels"]["met"]
+    assert found.trials == {"met": 1, "unmet": 3}
+    assert found.levels["unmet"] > 100 * found.levels["met"]
 
 
 def test_a_measurement_without_a_prediction_tries_nothing_and_counts_as_met():
     before = told(measured("ab", [2500] * 4), tried("ab", [3500, 1500, 1500, 3500]))
 
-    assert before["trials"] == {"met": 1, "unmet": 0}
+    assert before.trials == {"met": 1, "unmet": 0}
 
 
 def test_queries_that_count_no_records_test_nothing():
     wave = Measurement(Fourier(("a",)), np.array([900.0]), 1.0)
 
     assert told(wave.against(UNIFORM)) is None
-    assert told(wave.against(UNIFORM), measured("b", [5000, 5000]))["levels"] == {}
+    assert told(wave.against(UNIFORM), measured("b", [5000, 5000])).levels == {}
 
 
-def test_what_is_told_is_plain_and_names_what_nothing_told_of():
+def test_what_nothing_told_of_is_named():
     found = told(tried("a", [6000, 4000]), public_attrs=("c",), dispersions={("a",): (2.0, 1.5)})
 
-    found = json.loads(json.dumps(found))
-    assert found["untold"] == ["b"]
-    assert found["trials"] == {"met": 0, "unmet": 1}
-    assert found["spreads"] == [{"attrs": ["a"], "s": 2.0, "sampling": 1.5}]
-    assert set(found["levels"]) == {"unmet"}
+    assert found.untold == ("b",)
+    assert found.trials == {"met": 0, "unmet": 1}
+    assert found.spreads == (Dispersion(attrs=("a",), s=2.0, sampling=1.5),)
+    assert set(found.levels) == {"unmet"}
 
 
 def test_a_marginal_of_one_cell_tries_nothing():
     domain = Domain.of({"a": 1})
     made = tried("a", [N], model=Histogram.uniform(domain, total=N))
 
-    assert told(made, domain=domain)["levels"] == {}
+    assert told(made, domain=domain).levels == {}
 
 
 def test_a_total_of_one_record_does_no_harm():
     made = tried("abc", np.zeros(8), 50.0, model=Histogram.uniform(DOMAIN, total=1.0))
 
-    assert np.isfinite(told(made, total=1.0)["levels"]["unmet"])
+    assert np.isfinite(told(made, total=1.0).levels["unmet"])

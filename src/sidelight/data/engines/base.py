@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import TooLargeError
 
@@ -23,11 +24,8 @@ ValueKind = Literal["text", "integer", "real", "decimal", "boolean", "date", "ti
 _LARGEST_MARGINAL = 2**31
 
 
-class Engine(Protocol):
-    """Coded records that can be counted."""
-
-    @property
-    def domain(self) -> Domain: ...
+class Engine(CountSource, Protocol):
+    """Coded records, and where they are counted."""
 
     @property
     def records(self) -> int:

@@ -20,7 +20,8 @@ from sidelight.data.counting import MarginalCounter
 from sidelight.data.domain import Attrs
 from sidelight.data.engines.base import Codes, Counts, ValueKind, require_countable, smallest_dtype
 from sidelight.data.engines.own_folder import own_folder
-from sidelight.data.engines.sql import REFUSED_MISSING, REFUSED_OUTSIDE, Dialect, Part, SqlEngine, encode_sql
+from sidelight.data.engines.sql import SqlEngine
+from sidelight.data.engines.sql_encoding import REFUSED_MISSING, REFUSED_OUTSIDE, Dialect, Part, encode_sql
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sidelight._extras import need
 from sidelight.data.engines.base import ValueKind
-from sidelight.data.engines.sql import Dialect, Part, SqlEngine
+from sidelight.data.engines.sql_encoding import Dialect, Part
 from sidelight.errors import DataError
 from sidelight.sources import failure, source_name, split_address
 
@@ -180,6 +180,3 @@ class PostgresSource:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-PostgresEngine = SqlEngine

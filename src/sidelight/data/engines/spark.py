@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from sidelight._extras import need
 from sidelight.data.engines.base import ValueKind
-from sidelight.data.engines.sql import Dialect, Part, SqlEngine
+from sidelight.data.engines.sql_encoding import Dialect, Part
 from sidelight.errors import DataError
 
 _TYPES: dict[str, ValueKind] = {
@@ -82,9 +82,6 @@ class SparkSource:
         except errors.PySparkException as error:
             # Spark's own message may quote values.
             raise DataError(f"Spark could not read the table ({type(error).__name__}).") from None
-
-
-SparkEngine = SqlEngine
 
 
 def _kind_of(spark_type: str) -> ValueKind | None:

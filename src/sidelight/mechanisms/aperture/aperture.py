@@ -1,24 +1,24 @@
 """APERTURE: a public model, opened to private measurements as far as the evidence allows.
 
-    q ← a Markov random field of the public records, smoothed                                   free
     y_a ← M_a(D) + 𝒩(0, σ²)  for every attribute a                                              measure
-    narrow q to the room it deserves beside what the budget can buy;  p ← fit                   free
-    while an attribute's answer leaves much in doubt:  ask for it again;  p ← fit            measure
-    until the budget is spent:
-        K ← the number of rounds that promises most;  this round gets a K-th of what is left    free
-        c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)    over the downward closure               select
+    q ← a Markov random field of the public records, smoothed                                   free
+    while the arbiter says so:  cut an attribute off from q, or all of them                     select
+    while an attribute's answer leaves much in doubt:  ask for it again                         measure
+    twelve times:
+        c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)    over what noise does not swamp          select
         y_c ← M_c(D) + 𝒩(0, σ²)                                                                 measure
         s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
-    r ← the same with what stands beside q: other trees, and weighted records, the grain        free
-    λ ~ odds · exp(−ε ‖M(D) − M((1 − λ) p + λ r)‖₁ / 2Δ);  p ← (1 − λ) p + λ r                select
+    t ← other trees, and public records, after the same answers;  u ← no public data, likewise  free
+    p ← mixtures of p and t, or u, as the arbiter says                                          select
     r ← particles drawn from p; go on with those, beyond what a tree can hold    select, measure, estimate
 
-The last line is particles.py. EI_c is the expected improvement (select/improvement.py). s_c → 0
-keeps the public model, s_c → ∞ is the plain information projection. Public data are never candidates, so
-the score moves by Δ₁ alone. Specification and proof: docs/papers/aperture.md.
+The arbiter is arbiter.py, the last line particles.py. EI_c is the expected improvement
+(select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is the plain information projection. Public
+data are never candidates of a round, so its score moves by Δ₁ alone. Proofs: docs/papers/aperture.md.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,18 +29,20 @@ import numpy as np
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.aperture.again import PART, measured_again
+from sidelight.mechanisms.aperture.arbiter import ALL, Arbiter
 from sidelight.mechanisms.aperture.evidence import Beliefs
-from sidelight.mechanisms.aperture.grain import chosen_blend, judged
 from sidelight.mechanisms.aperture.particles import measured_beyond
+from sidelight.mechanisms.aperture.refitting import beside, refitted, taken_in
 from sidelight.mechanisms.aperture.reweighting import Reweighting
-from sidelight.mechanisms.aperture.rounds import Forecast, beyond
+from sidelight.mechanisms.aperture.worth import PART, heard, public_room, worth_asking_again
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
+from sidelight.mechanisms.told import OpenedMarginal, Opening
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
 from sidelight.models.model import Model
@@ -55,11 +57,7 @@ from sidelight.public.trust import trusted
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
-from sidelight.select.score import ManyCountable
 from sidelight.trees.triangulation import BYTES_PER_CELL
-
-_LEAST_SHARE = 0.02
-"""Of the budget, beyond the tree or in it: less would buy nothing for the time that it takes."""
 
 OnePublic = Table | WeightedRecords | Model | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -73,12 +71,12 @@ class Aperture(Mechanism):
     public_data = "optional"
 
     max_rounds: int = 12
-    """Most rounds with the tree, after the one-way marginals; how many is planned from noisy answers."""
-    particle_share: float | None = None
+    """Rounds with the tree, after the one-way marginals; none where no budget is left for them."""
+    particle_share: float = 0.5
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
-    them. None plans it from noisy answers; with 0 there are none, and the release is a tree."""
+    them. With 0 there are none, and the release is a tree."""
     max_particle_rounds: int = 64
-    """Most marginals that are measured then; how many is planned likewise."""
+    """Most marginals that are measured then."""
     one_way_share: float = 0.05
     """Share of the budget for the one-way marginals, with public data."""
     one_way_share_alone: float = 0.2
@@ -87,192 +85,211 @@ class Aperture(Mechanism):
     """Most answers to single attributes beyond the first; which, and how many, noisy answers tell."""
     select_share: float = 0.1
     """Share of each round that selects."""
-    grain_share: float = 0.03
-    """Share of the budget that chooses how much to take of what stands beside the tree: of other trees, and
-    of the grain, which is public records and draws from latent classes of them. 0 takes none."""
+    contest_share: float = 0.01
+    """Share of the budget that asks once whether the public relations hold."""
+    max_contests: int = 5
+    """How often that is asked at most; 0 trusts them all."""
+    mixture_share: float = 0.03
+    """Share of the budget that chooses how much to take of what stands beside the tree."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
     """Size limit of the graphical model; the public model may take half, and less the more ε there is."""
     oversized: Oversized = "refuse"
     """What to do with workload marginals above the size limit."""
-    least_doubt: float = 0.01
-    """Share of the gap between model and answer that is kept, as long as the noise hides it: for speed."""
-    max_public_marginals: int = 40
-    """Most marginals of two or more attributes in the public model."""
     seed: int = 0
     """Splits the public records into halves; protects nobody."""
 
     def __post_init__(self) -> None:
         _check.positive_integer(max_rounds=self.max_rounds, max_particle_rounds=self.max_particle_rounds)
         _check.natural(
-            max_public_marginals=self.max_public_marginals,
             max_asked_again=self.max_asked_again,
+            max_contests=self.max_contests,
             seed=self.seed,
         )
         _check.share(
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
-            select_share=self.select_share, total_share=self.total_share, least_doubt=self.least_doubt,
+            select_share=self.select_share, total_share=self.total_share,
         )  # fmt: skip
-        if self.grain_share != 0:
-            _check.share(grain_share=self.grain_share)
+        _check.share(contest_share=self.contest_share, mixture_share=self.mixture_share)
         if self.particle_share:
             _check.share(particle_share=self.particle_share)
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
     def run(self, curator: Curator, workload: Workload, *, public: Public | None = None) -> Outcome:
-        domain, rho, unit = curator.domain, curator.allotment, curator.unit
-        weights = workload.closure(domain)
-        # By the mean weight of its attributes: how many it has is no merit, it only makes for larger errors.
-        means = {attrs: weight / len(attrs) for attrs, weight in weights.items()}
-        scaled = {attrs: mean / max(means.values()) for attrs, mean in means.items()}
-        total_cost, _ = rho.split(self.total_share)
-        n = curator.total(total_cost)
+        rho, weights = curator.allotment, workload.closure(curator.domain)
+        small = {
+            c: weight for c, weight in weights.items() if mib(curator.domain.size(c)) <= self.max_model_mb
+        }
+        n = curator.total(rho.split(self.total_share)[0])
+        arbiter = Arbiter.of(curator, weights, total=n, limit_mb=self.max_model_mb)
 
         # MEASURE the one-way marginals.
-        one_way_cost, _ = rho.split(self.one_way_share_alone if public is None else self.one_way_share)
-        ones = [Marginal(c) for c in weights if len(c) == 1]
-        measurements = [curator.measure(one, one_way_cost / len(ones)) for one in ones]
-        # ESTIMATE: the public model, then how far to trust it.
-        prior = self.prior(public, domain, weights, measurements=measurements, total=n)
-        has_more = self.grain_share > 0 and (prior.grain is not None or len(prior.others) > 0)
-        choice_cost, _ = rho.split(self.grain_share if has_more else 0.0)
-        spare = beyond(curator.remaining, choice_cost.value)
-        beliefs, start = self._believed(prior, domain, measurements, total=n)
-        if spare and any(len(attrs) > 1 for attrs in prior.sets):
-            prior = self._with_room(prior, beliefs, start, scaled, remaining=spare, unit=unit)
-            beliefs, start = self._believed(prior, domain, measurements, total=n)
+        singles = self._asked(curator, weights, self.one_way_share)
+        # ESTIMATE the public model, and SELECT which of its relations lead.
+        prior, cut = self._leading(arbiter, self.priors(public, curator.domain, weights, singles, n), singles)
+        if not prior.records:
+            singles += self._asked(curator, weights, self.one_way_share_alone - self.one_way_share)
+        mixture_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
+        prior = self._with_room(
+            prior, singles, n, list(small), beyond(curator.remaining, mixture_cost), curator.unit
+        )
         # MEASURE single attributes again where that is worth most.
-        whole = judged(domain, weights, limit_mb=self.max_model_mb)
-        again, beliefs, model = measured_again(
-            curator, beliefs, start,
-            lambda more: self._believed(prior, domain, [*measurements, *more], total=n),
-            whole=whole, reach={attrs: weights[attrs] / sum(workload.weights) for attrs in beliefs.held},
-            most=self.max_asked_again, kept_back=choice_cost.value,
-        )  # fmt: skip
-        measurements += again
-        spare = beyond(curator.remaining, choice_cost.value)
-        share = self._particle_share(prior, beliefs, model, scaled, remaining=spare, unit=unit)
-        late, for_tree = spare.split(share)
-        kept_back = choice_cost.value + late.value
+        reach = {c: weight / sum(workload.weights) for c, weight in weights.items()}
+        again = self._asked_again(curator, arbiter, prior, singles, reach, kept_back=mixture_cost)
+        measurements = [*singles, *again]
+        model, beliefs = taken_in(prior, measurements, n)
 
-        rounds, left = 0, self.max_rounds
-        while spare := beyond(curator.remaining, kept_back):
-            used = 1 - spare.value / for_tree.value
+        spare = beyond(curator.remaining, mixture_cost)
+        late, for_tree = spare.split(self._particle_share(model, list(small), spare, curator.unit))
+        tree = Rounds(self.max_rounds, for_tree, self.select_share, curator.unit)
+        for done in range(self.max_rounds if for_tree else 0):
             allowed = tractable(
-                domain, [*prior.sets, *beliefs.held], list(weights),
-                limit_mb=self.max_model_mb * (0.7 + 0.3 * float(used)),
+                curator.domain, [*prior.sets, *beliefs.held], heard(model, list(small), stddev=tree.stddev),
+                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / self.max_rounds),
             )  # fmt: skip
-            if rounds % 4 == 0:
-                left = Forecast.of(
-                    beliefs, model, allowed, scaled,
-                    remaining=spare, select_share=self.select_share, unit=unit,
-                ).rounds(left)  # fmt: skip
-            select_cost, measure_cost = (spare / left).split(self.select_share)
-
             # SELECT the marginal whose measuring is expected to improve the model most.
             score = ExpectedImprovement(
-                model, partial(beliefs.prospect, weights=scaled),
-                stddev=marginal_stddev(measure_cost, unit), total=n,
-            )  # fmt: skip
-            chosen = curator.select([Marginal(c) for c in allowed], score, select_cost)
+                model, partial(beliefs.prospect, weights=scaled(weights)), stddev=tree.stddev, total=n
+            )
+            chosen = curator.select([Marginal(c) for c in allowed], score, tree.select_cost)
             # MEASURE it.
-            measurements.append(curator.measure(chosen, measure_cost).against(model))
+            measurements.append(curator.measure(chosen, tree.measure_cost).against(model))
             # ESTIMATE how far it strays from the model, then the model itself.
             beliefs.add(measurements[-1])
-            model = beliefs.estimate(model)
-            rounds, left = rounds + 1, left - 1
+            model = beliefs.estimate(model, last=done == self.max_rounds - 1)
 
         blend: GraphicalModel | Blend = model
-        opened: dict[str, Any] = {
-            "rounds": rounds,
-            "particle_share": round(share, 4),
-            "asked_again": [answer.query.attrs[0] for answer in again],
-        }
-        if has_more:
-            # ESTIMATE what stands beside the tree, and SELECT how much of it to take.
-            mixture = chosen_blend(
-                curator, model, prior, measurements, weights,
-                cost=min(choice_cost, curator.remaining, key=float), least_doubt=self.least_doubt,
-                limit_mb=self.max_model_mb,
-            )  # fmt: skip
-            blend = mixture if mixture.share else model
-            opened["records_share"] = mixture.share
+        is_bare = False
+        if mixture_cost:
+            # ESTIMATE what stands beside the tree, and what the answers say without public data; SELECT.
+            bare, alone = refitted(Prior.nothing(prior.domain), measurements, n, limit_mb=self.max_model_mb)
+            others = beside(prior, measurements, n, limit_mb=self.max_model_mb)
+            blend = arbiter.mixed(model, others, bare, min(mixture_cost, curator.remaining, key=float))
+            if is_bare := blend is bare:
+                model, beliefs = bare, alone
         released: GraphicalModel | Blend | Support = blend
+        found: list[Measurement] = []
         if curator.remaining:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
-            room = room_for(domain, self.max_model_mb)
-            followed = Reweighting(particles(blend, room=room, seed=self.seed, like=whole), n)
+            room = room_for(curator.domain, self.max_model_mb)
+            drawn = Reweighting(particles(blend, room=room, seed=self.seed, like=arbiter.judged), n)
             found = measured_beyond(
-                curator, followed, beliefs, scaled,
-                candidates=self._small(domain, weights), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
+                curator, drawn, model, beliefs, scaled(weights),
+                candidates=list(small), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip
-            measurements += found
-            released = followed.support
-            opened |= {"particle_rounds": len(found), "particles": len(released.records)}
+            released = drawn.support
         return Outcome(
             released,
-            tuple(measurements),
+            (*measurements, *found),
             curator.events,
-            facts=_card(beliefs, released, opened),
+            aperture=Opening(
+                rounds=self.max_rounds if for_tree else 0,
+                asked_again=tuple(answer.query.attrs[0] for answer in again),
+                public_records=beliefs.prior.records,
+                public_marginals=tuple(attrs for attrs in beliefs.prior.sets if len(attrs) > 1),
+                marginals=tuple(_opened(beliefs, released)),
+                particle_share=round(float(late) / float(spare), 4) if spare else 0.0,
+                cut=cut,
+                is_bare=is_bare,
+                records_share=None if not mixture_cost else blend.share if isinstance(blend, Blend) else 0.0,
+                particle_rounds=len(found),
+                particles=len(released.records) if isinstance(released, Support) else 0,
+            ),
             dispersions=beliefs.dispersions(),
         )
 
-    def _believed(
-        self, prior: Prior, domain: Domain, measurements: Sequence[Measurement], *, total: float
-    ) -> tuple[Beliefs, GraphicalModel]:
-        """A prior, and what the answers to single attributes say of it."""
-        beliefs = Beliefs(prior.alone, total, least_doubt=self.least_doubt)
-        start = GraphicalModel(domain, total, prior.model.potentials)
-        return beliefs, beliefs.add_all(measurements, start, beliefs.estimate)
+    def _asked(self, curator: Curator, weights: Mapping[Attrs, float], share: float) -> list[Measurement]:
+        """All single attributes, with this share of the whole budget."""
+        ones = [Marginal(c) for c in weights if len(c) == 1]
+        cost, _ = curator.allotment.split(share)
+        return [curator.measure(one, cost / len(ones)) for one in ones]
+
+    def _leading(
+        self, arbiter: Arbiter, priors: Sequence[Prior], singles: Sequence[Measurement]
+    ) -> tuple[Prior, tuple[str, ...]]:
+        """The public data that lead, and what was cut off from them: attribute by attribute, or all (*)."""
+        n, cut = arbiter.total, list[str]()
+        cost, _ = arbiter.curator.allotment.split(self.contest_share)
+        prior = priors[0]
+        if len(priors) > 1:
+            prior = priors[arbiter.best([taken_in(one, singles, n)[0] for one in priors], cost)]
+        alone, _ = taken_in(Prior.nothing(prior.domain), singles, n)
+        while prior.records and len(cut) < self.max_contests:
+            told = [attr for attr in prior.domain.attrs if prior.tells([attr])]
+            found = arbiter.to_cut(taken_in(prior, singles, n)[0], alone, told, cost)
+            if found is None:
+                break
+            cut.append(found)
+            prior = Prior.nothing(prior.domain) if found == ALL else prior.without(found)
+        return prior, tuple(cut)
 
     def _with_room(
         self,
         prior: Prior,
-        beliefs: Beliefs,
-        model: GraphicalModel,
-        weights: Mapping[Attrs, float],
-        *,
-        remaining: Cost,
+        singles: Sequence[Measurement],
+        total: float,
+        candidates: Sequence[Attrs],
+        spare: Cost,
         unit: Unit,
     ) -> Prior:
-        """The public model, narrowed where the budget can tell more than it: the tree has room for both."""
-        wanted = [attrs for attrs in self._small(model.domain, weights) if len(attrs) > 1]
-        forecast = Forecast.of(
-            beliefs, model, wanted, weights,
-            remaining=remaining, select_share=self.select_share, unit=unit,
-        )  # fmt: skip
-        return narrowed(prior, share=forecast.public_room(self.max_rounds), limit_mb=self.max_model_mb / 2)
+        """The public tree with less room the more can be measured: its edges keep out those of answers."""
+        if not spare or all(len(attrs) == 1 for attrs in prior.sets):
+            return prior
+        model, beliefs = taken_in(prior, singles, total)
+        noise = Rounds(self.max_rounds, spare, self.select_share, unit).stddev
+        share = public_room(beliefs, model, candidates, stddev=noise)
+        return narrowed(prior, share=share)
+
+    def _asked_again(
+        self,
+        curator: Curator,
+        arbiter: Arbiter,
+        prior: Prior,
+        singles: Sequence[Measurement],
+        reach: Mapping[Attrs, float],
+        *,
+        kept_back: Cost,
+    ) -> list[Measurement]:
+        """More answers to the single attributes whose answers leave most in doubt."""
+        made, unit = list[Measurement](), curator.unit
+        while len(made) < self.max_asked_again and (spare := beyond(curator.remaining, kept_back)):
+            model, beliefs = taken_in(prior, [*singles, *made], arbiter.total)
+            asked = worth_asking_again(
+                beliefs, model, arbiter.judged, reach,
+                stddev=marginal_stddev(spare / PART, unit), later=marginal_stddev(spare, unit),
+            )  # fmt: skip
+            if asked is None:
+                break
+            made.append(curator.measure(Marginal(asked), spare / PART))
+        return made
 
     def _particle_share(
-        self,
-        prior: Prior,
-        beliefs: Beliefs,
-        model: GraphicalModel,
-        weights: Mapping[Attrs, float],
-        *,
-        remaining: Cost,
-        unit: Unit,
+        self, model: GraphicalModel, candidates: Sequence[Attrs], spare: Cost, unit: Unit
     ) -> float:
-        """What share of the budget goes beyond the tree: that of the gain that a tree cannot have."""
-        if self.particle_share is not None or not remaining:
-            return self.particle_share or 0.0
-        forecast = partial(
-            Forecast.of, beliefs, model, remaining=remaining, select_share=self.select_share, unit=unit,
-            weights=weights,
-        )  # fmt: skip
-        held = [*prior.sets, *beliefs.held]
-        within = tractable(model.domain, held, list(weights), limit_mb=self.max_model_mb)
-        tree = forecast(candidates=within).gain(self.max_rounds)
-        beyond = forecast(candidates=self._small(model.domain, weights)).gain(self.max_particle_rounds)
-        share = 1 - tree / beyond if beyond > 0 else 0.0
-        return min(share, 1 - _LEAST_SHARE) if share >= _LEAST_SHARE else 0.0
+        """What no tree has to hold gets a share where as many marginals can be heard as it has rounds for."""
+        late, _ = spare.split(self.particle_share)
+        if not late:
+            return 0.0
+        noise = Rounds(self.max_particle_rounds, late, self.select_share, unit).stddev
+        enough = min(self.max_particle_rounds, len(candidates))
+        return self.particle_share if len(heard(model, candidates, stddev=noise)) >= enough else 0.0
 
-    def _small(self, domain: Domain, wanted: Iterable[Attrs]) -> list[Attrs]:
-        """Those that are no larger than a model may be."""
-        return [attrs for attrs in wanted if mib(domain.size(attrs)) <= self.max_model_mb]
+    def priors(
+        self,
+        public: Public | None,
+        domain: Domain,
+        closure: Mapping[Attrs, float],
+        singles: Sequence[Measurement],
+        total: float,
+    ) -> list[Prior]:
+        """All public data together, by what noisy answers say of each table; and each of several alone."""
+        together = self.prior(public, domain, closure, measurements=singles, total=total)
+        if isinstance(public, Sequence) and len(public) > 1:
+            return [together, *(self.prior(one, domain, closure) for one in public)]
+        return [together]
 
     def prior(
         self,
@@ -292,10 +309,9 @@ class Aperture(Mechanism):
         records = PublicRecords.of(domain, sources)
         if len(sources) > 1 and measurements:
             records = trusted(records, measurements, total=total)
-        recipe = PublicModel(
-            max_model_mb=self.max_model_mb / 2, max_marginals=self.max_public_marginals, seed=self.seed
-        )
-        return recipe.fit(records, {attrs: closure[attrs] for attrs in self._small(domain, closure)})
+        recipe = PublicModel(max_model_mb=self.max_model_mb / 2, seed=self.seed)
+        held = {c: weight for c, weight in closure.items() if mib(domain.size(c)) <= self.max_model_mb}
+        return recipe.fit(records, held)
 
     def check(self, domain: Domain, workload: Workload, public: Any) -> None:
         super().check(domain, workload, public)
@@ -314,44 +330,32 @@ class Aperture(Mechanism):
     ) -> Iterable[Gaussian | Laplace]:
         any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
-        costs = [total]
-        for share, grain in self._shares():
-            one_way, choice = allotment.split(share)[0], allotment.split(grain)[0]
-            if total.value + one_way.value > allotment.value:
-                raise SettingError(
-                    f"total_share = {self.total_share:g} and a share of {share:g} for the one-way marginals "
-                    "are more than the whole budget. Lower one of them."
-                )
-            rest = allotment.value - total.value - one_way.value - choice.value
-            costs += [one_way / ones, *self._least_costs(type(allotment)(max(rest, Fraction(0))))]
+        first = allotment.split(self.one_way_share)[0]
+        more = allotment.split(self.one_way_share_alone - self.one_way_share)[0]
+        contests = allotment.split(self.contest_share)[0] * (self.max_contests + 1)
+        mixture = allotment.split(self.mixture_share)[0]
+        left = allotment.value - sum(cost.value for cost in (total, first, more, contests, mixture))
+        if left <= 0:
+            raise SettingError(
+                "total_share, one_way_share_alone, contest_share for each of max_contests, and mixture_share "
+                "are together more than the whole budget. Lower one of them."
+            )
+        costs = [total, first / ones, more / ones, *self._least_costs(type(allotment)(left))]
         return [measuring(any_marginal, cost, unit) for cost in costs if cost]
-
-    def _shares(self) -> list[tuple[float, float]]:
-        """The shares of one-way marginals and of the grain: without public data, and with, grain or not."""
-        return [
-            (self.one_way_share_alone, 0.0),
-            (self.one_way_share, 0.0),
-            (self.one_way_share, self.grain_share),
-        ]
 
     def _least_costs(self, rest: Cost) -> Iterator[Cost]:
         """The least that a run pays for one more answer to an attribute, in a round, and beyond the tree."""
         if self.max_asked_again:
             yield rest * Fraction(PART - 1, PART) ** (self.max_asked_again - 1) / PART
         rest = rest * Fraction(PART - 1, PART) ** self.max_asked_again
-        given = self.particle_share
-        for share, rounds in (
-            (_LEAST_SHARE if given is None else 1 - Fraction(given), self.max_rounds),
-            (_LEAST_SHARE if given is None else given, self.max_particle_rounds),
-        ):
-            yield (rest * Fraction(share) / rounds).split(self.select_share)[1]
+        late, for_tree = rest.split(self.particle_share)
+        yield (for_tree / self.max_rounds).split(self.select_share)[1]
+        yield (late / self.max_particle_rounds).split(self.select_share)[1]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
         most = (
-            self.max_asked_again
-            + self.max_rounds
-            + (0 if self.particle_share == 0 else self.max_particle_rounds)
+            self.max_asked_again + self.max_rounds + (self.max_particle_rounds if self.particle_share else 0)
         )
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
@@ -359,10 +363,45 @@ class Aperture(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(c) for c in closure),
-            notes=(
-                "noise is that of the most rounds; fewer, with less noise each, are planned along the way",
-            ),
+            notes=("noise is that of the most rounds; where there are fewer, each has less of it",),
         )
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A budget in equal rounds, each of which selects and measures."""
+
+    number: int
+    budget: Cost
+    select_share: float
+    unit: Unit
+
+    @property
+    def select_cost(self) -> Cost:
+        """What a round's selection costs."""
+        return (self.budget / self.number).split(self.select_share)[0]
+
+    @property
+    def measure_cost(self) -> Cost:
+        """What a round's measurement costs."""
+        return (self.budget / self.number).split(self.select_share)[1]
+
+    @property
+    def stddev(self) -> float:
+        """σ of what a round measures; infinite without a budget."""
+        return marginal_stddev(self.measure_cost, self.unit) if self.budget else math.inf
+
+
+def scaled(closure: Mapping[Attrs, float]) -> dict[Attrs, float]:
+    """Weights of at most 1. How many attributes a marginal has is no merit: more make for larger errors."""
+    means = {attrs: weight / len(attrs) for attrs, weight in closure.items()}
+    return {attrs: mean / max(means.values()) for attrs, mean in means.items()}
+
+
+def beyond(remaining: Cost, kept_back: Cost) -> Cost:
+    """What is left of the budget beyond what is kept back; nothing where that is all of it."""
+    part, _ = remaining.split(max(Fraction(0), 1 - kept_back.value / remaining.value) if remaining else 0)
+    return part
 
 
 def _sources(public: Public, *, seed: int) -> list[PublicSource]:
@@ -378,34 +417,19 @@ def _sources(public: Public, *, seed: int) -> list[PublicSource]:
     return sources
 
 
-def _card(beliefs: Beliefs, model: ManyCountable, opened: Mapping[str, Any]) -> dict[str, Any]:
-    """How far the aperture opened: all of it from public data and noisy answers."""
-    prior, n = beliefs.prior, beliefs.total
-    held = list(beliefs.held)
-    spreads = beliefs.spreads()
+def _opened(beliefs: Beliefs, model: ManyCountSource) -> Iterator[OpenedMarginal]:
+    """How far the release moved on each measured marginal: all of it from public data and noisy answers."""
+    held, spreads = list(beliefs.held), beliefs.spreads()
     moved = dict.fromkeys(held, 0.0)
-    for place, public in prior.model.count_each(held):
+    for place, public in beliefs.prior.model.count_each(held):
         # One at a time: all of them together may be larger than the model.
         ((_, now),) = model.count_each([held[place]])
-        moved[held[place]] = float(np.abs(now / n - public).sum())
-    card: dict[str, Any] = {
-        "aperture": {
-            **opened,
-            "alpha": dict(prior.alpha),
-            "public_records": prior.records,
-            "public_marginals": [list(attrs) for attrs in prior.sets if len(attrs) > 1],
-            "marginals": [
-                {
-                    "attrs": list(attrs),
-                    "spread": spreads[attrs],
-                    "trust": belief.evidence.trust(spreads[attrs]),
-                    "moved": moved[attrs],
-                    "expected_error": belief.evidence.expected_error(spreads[attrs]) / n,
-                }
-                for attrs, belief in beliefs.held.items()
-            ],
-        }
-    }
-    if prior.records:
-        card["public_error"] = [{"attrs": list(attrs), "error": round(moved[attrs], 6)} for attrs in held]
-    return card
+        moved[held[place]] = float(np.abs(now / beliefs.total - public).sum())
+    for attrs, belief in beliefs.held.items():
+        yield OpenedMarginal(
+            attrs=attrs,
+            spread=spreads[attrs],
+            trust=belief.evidence.trust(spreads[attrs]),
+            moved=moved[attrs],
+            expected_error=belief.evidence.expected_error(spreads[attrs]) / beliefs.total,
+        )

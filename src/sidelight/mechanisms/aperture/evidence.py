@@ -15,18 +15,18 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.fit.following import Pulled, following
 from sidelight.measurement import Measurement
 from sidelight.models.graphical import GraphicalModel
 from sidelight.public.prior import Prior
-from sidelight.queries.query import Countable
 from sidelight.select.improvement import Profile, Prospect
-from sidelight.select.score import ManyCountable
 from sidelight.uncertainty.dispersion import Evidence, PooledSpread, SpreadPrior, mass_of
 
 Array = NDArray[np.float64]
-Follower = TypeVar("Follower", bound=Countable)
+Follower = TypeVar("Follower", bound=CountSource)
+Kind = tuple[int, bool]
 
 _APART = 0.1
 """The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
@@ -56,14 +56,15 @@ class Belief:
 class Beliefs:
     """All that was measured, and what it says about the public model."""
 
-    def __init__(self, prior: Prior, total: float, *, least_doubt: float) -> None:
+    def __init__(self, prior: Prior, total: float) -> None:
         self.prior = prior
         self.total = total
-        self._least_doubt = least_doubt
         ratio = total / max(prior.records, 1.0)
         self._spread = {
-            1: SpreadPrior(total, ratio, apart=_APART),
-            2: SpreadPrior(total, prior.stray * ratio),
+            (1, True): SpreadPrior(total, ratio, apart=_APART),
+            (2, True): SpreadPrior(total, ratio),
+            (1, False): SpreadPrior(total, total**0.5, apart=_APART),
+            (2, False): SpreadPrior(total, total**0.5),
         }
         self.held: dict[Attrs, Belief] = {}
 
@@ -91,7 +92,9 @@ class Beliefs:
             waiting[attrs] = _merged(waiting[attrs], one) if attrs in waiting else one
         for _ in range(min(len(waiting), _MOST_FIRST)):
             tried = self._all_tried(waiting, model)
-            telling = {c: self._spread[_order(c)].telling(belief.likelihood) for c, belief in tried.items()}
+            telling = {
+                c: self._spread[self.kind(c)].telling(belief.likelihood) for c, belief in tried.items()
+            }
             first = max(telling, key=lambda c: telling[c])
             if telling[first] <= _TELLING:
                 break
@@ -101,27 +104,29 @@ class Beliefs:
         self.held |= self._all_tried(waiting, model)
         return model
 
-    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: Countable) -> dict[Attrs, Belief]:
+    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: CountSource) -> dict[Attrs, Belief]:
         return {c: self._tried(one.against(model)) for c, one in answers.items()}
 
-    def pooled(self) -> dict[int, PooledSpread]:
-        """The predictive spread of one-way marginals (1) and of all others (2)."""
+    def pooled(self) -> dict[Kind, PooledSpread]:
+        """The predictive spread of each kind of marginal."""
         return {
-            order: spread.pooled(
-                belief.likelihood for attrs, belief in self.held.items() if _order(attrs) == order
+            kind: spread.pooled(
+                belief.likelihood for attrs, belief in self.held.items() if self.kind(attrs) == kind
             )
-            for order, spread in self._spread.items()
+            for kind, spread in self._spread.items()
         }
 
     def spreads(self) -> dict[Attrs, float]:
         """The spread s of each measured marginal."""
         pooled = self.pooled()
         return {
-            attrs: belief.evidence.capped(
-                pooled[_order(attrs)].median(belief.likelihood), least_doubt=self._least_doubt
-            )
-            for attrs, belief in self.held.items()
+            attrs: pooled[self.kind(attrs)].median(belief.likelihood) for attrs, belief in self.held.items()
         }
+
+    def _spread_of(self, attrs: Attrs, belief: Belief, pooled: PooledSpread) -> float:
+        found = pooled.median(belief.likelihood)
+        # A cap on single attributes would fall on their rare values.
+        return found if len(attrs) == 1 else belief.evidence.capped(found)
 
     def pull(self, attrs: Attrs, spread: float) -> Array:
         """S_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
@@ -130,11 +135,11 @@ class Beliefs:
     def dispersions(self) -> dict[Attrs, tuple[float, float]]:
         """s(1 + R) of each measured marginal, its spread around what drawing n records gives; and 1 + R."""
         return {
-            attrs: (spread * self._sampling(attrs), self._sampling(attrs))
+            attrs: (spread * self.sampling(attrs), self.sampling(attrs))
             for attrs, spread in self.spreads().items()
         }
 
-    def estimate(self, start: GraphicalModel) -> GraphicalModel:
+    def estimate(self, start: GraphicalModel, *, last: bool = False) -> GraphicalModel:
         """The model that stays close to q, and follows each answer as far as its noise and spread say.
 
         minimise  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²,   s_ci = s_c v_i/μ_i
@@ -143,10 +148,10 @@ class Beliefs:
             attrs: Pulled(self.held[attrs].answers.answer, self.pull(attrs, spread))
             for attrs, spread in self.spreads().items()
         }
-        return following(start, self.prior.model.potentials, answers, total=self.total)
+        return following(start, self.prior.model.potentials, answers, total=self.total, last=last)
 
     def prospects(
-        self, model: ManyCountable, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
+        self, model: ManyCountSource, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
     ) -> dict[Attrs, Prospect]:
         """What each candidate may be worth, by weights of at most 1."""
         # One at a time, in whatever order: the answers to all of them may be larger than the model.
@@ -159,22 +164,22 @@ class Beliefs:
     def prospect(self, attrs: Attrs, counts: Array, *, weights: Mapping[Attrs, float]) -> Prospect:
         """The same for one of them, from the model's answer to it."""
         mass = mass_of(counts.reshape(-1), total=self.total, cells=counts.size)
-        profile = Profile.of(self._sampling(attrs) * mass)
+        profile = Profile.of(self.sampling(attrs) * mass)
         # A root: twice the workload behind a marginal does not make its error twice as telling.
-        return Prospect(profile, self._precision(attrs), weights[attrs] ** 0.5)
+        return Prospect(profile, self.precision(attrs), weights[attrs] ** 0.5)
 
     def _tried(self, answers: Measurement) -> Belief:
         """An answer, and what it says of the model that it is held against."""
         attrs = answers.query.attrs
-        evidence = Evidence(answers, self.total, self._sampling(attrs))
-        return Belief(evidence, evidence.likelihood(self._spread[_order(attrs)].grid))
+        evidence = Evidence(answers, self.total, self.sampling(attrs))
+        return Belief(evidence, evidence.likelihood(self._spread[self.kind(attrs)].grid))
 
     def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
         evidence = self.held[attrs].evidence
         most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) * evidence.stddev**2 / evidence.mass
         return np.minimum(spread * evidence.sampling, most)
 
-    def _precision(self, attrs: Attrs) -> float:
+    def precision(self, attrs: Attrs) -> float:
         """What measured marginals that hold these attributes say about each cell of theirs."""
         wanted = set(attrs)
         size = self.prior.domain.size
@@ -184,19 +189,22 @@ class Beliefs:
             if wanted <= set(other)
         )
 
-    def _sampling(self, attrs: Attrs) -> float:
+    def sampling(self, attrs: Attrs) -> float:
         """1 + R: R private records for each public one that tells of all these attributes.
 
-        Where none does, the one pseudo-record of smoothing stands alone. Of two attributes or more, the
-        public model tells more than its records alone would, by as much as it was seen to stray less.
+        Where none does, the truth may be off by as much as its mean, and of relations by a third of it.
         """
-        ratio = self.total / max(min(self.prior.records_by_attribute[attr] for attr in attrs), 1.0)
-        return 1 + (ratio if len(attrs) == 1 else self.prior.stray * ratio)
+        told = min(self.prior.records_by_attribute[attr] for attr in attrs)
+        if not told:
+            told = self.prior.domain.size(attrs) * (1 if len(attrs) == 1 else 10)
+        return 1 + self.total / told
 
+    def kind(self, attrs: Attrs) -> Kind:
+        """Whether it is one attribute or several (1, 2), and whether public records tell of all of them.
 
-def _order(attrs: Attrs) -> int:
-    """1 for single attributes, 2 for all others: the two err differently."""
-    return min(len(attrs), 2)
+        Each kind errs in its own way, so what is learned of one says nothing of the others.
+        """
+        return min(len(attrs), 2), self.prior.tells(attrs)
 
 
 def _merged(first: Measurement, second: Measurement) -> Measurement:

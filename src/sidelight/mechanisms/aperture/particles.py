@@ -19,11 +19,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from sidelight.curator.curator import Curator
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.reweighting import Reweighting
-from sidelight.mechanisms.aperture.rounds import Forecast
+from sidelight.mechanisms.aperture.worth import heard
 from sidelight.mechanisms.candidates import marginal_stddev
 from sidelight.queries.query import Marginal
 from sidelight.select.improvement import ExpectedImprovement
@@ -37,6 +38,7 @@ _PASSES, _LAST_PASSES = 2, 30
 def measured_beyond(
     curator: Curator,
     particles: Reweighting,
+    model: CountSource,
     beliefs: Beliefs,
     weights: Mapping[Attrs, float],
     *,
@@ -47,21 +49,22 @@ def measured_beyond(
 ) -> list[Measurement]:
     """Spend what is left on marginals that the particles err on; weights are at most 1.
 
+    ``model`` is the tree that follows the answers so far.
+
     All new ones together have at most so many ``cells``: every answer is kept, and followed again and again.
     """
     n, unit, made = beliefs.total, curator.unit, list[Measurement]()
     size = curator.domain.size
-    particles.rest(beliefs)
+    particles.rest(beliefs, model)
+    particles.settle(beliefs, passes=_PASSES)
     left, batch = min(most, len(candidates)), 0
     while curator.remaining:
         # One that was measured before is kept already, so a repeat is always allowed.
         most_cells = cells / (batch or -(-left // _BATCHES))
         allowed = [c for c in candidates if c in beliefs.held or size(c) <= most_cells]
-        planned = Forecast.of(
-            beliefs, particles, allowed, weights,
-            remaining=curator.remaining, select_share=select_share, unit=unit,
-        ).rounds(left)  # fmt: skip
-        left = min(planned, len(allowed))
+        stddev = marginal_stddev((curator.remaining / left).split(select_share)[1], unit)
+        allowed = heard(particles.support, allowed, stddev=stddev)
+        left = min(left, len(allowed))
         batch = min(batch or -(-left // _BATCHES), left)
         select_cost, measure_cost = (curator.remaining / left).split(select_share)
         # SELECT a batch of marginals.

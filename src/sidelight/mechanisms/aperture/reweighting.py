@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.fit.balance import MOST_TILT, potential
 from sidelight.measurement import Measurement
@@ -38,6 +39,7 @@ class Reweighting:
 
     def __init__(self, support: Support, total: float) -> None:
         scaled = support.with_total(total)
+        self.domain = support.domain
         self._weights = scaled.weights.copy()
         # It sees the weights as they move, and is given to nobody.
         self._now = replace(scaled, weights=self._weights)
@@ -57,10 +59,14 @@ class Reweighting:
         """Many marginals, one at a time, each with its place among those asked for."""
         return self._now.count_each(wanted)
 
-    def rest(self, beliefs: Beliefs) -> None:
-        """Take the weights as they are for the optimum, given all answers so far."""
+    def rest(self, beliefs: Beliefs, model: CountSource) -> None:
+        """Take the weights as they are for the optimum, given all answers so far.
+
+        But of single attributes what a model says is: there no records may be left out of account.
+        """
         for attrs, spread in beliefs.spreads().items():
-            gap = beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1)
+            best = model.count(attrs) if len(attrs) == 1 else self.count(attrs)
+            gap = beliefs.held[attrs].answers.answer - best.reshape(-1)
             tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
             self._potentials[attrs] = tilts.astype(np.float32)
 
@@ -85,7 +91,9 @@ class Reweighting:
         """Go over all answers at most so many times, until hardly anything moves."""
         spreads = beliefs.spreads()
         for _ in range(passes):
-            moved = self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in spreads))
+            # Single attributes last, so that what was paid for them is kept.
+            order = sorted(spreads, key=lambda attrs: -len(attrs))
+            moved = self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in order))
             if moved < _CLOSE:
                 break
 

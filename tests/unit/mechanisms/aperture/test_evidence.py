@@ -21,7 +21,7 @@ def public(share_of_a=0.5):
     joint = np.array([1 - share_of_a, share_of_a])[:, None] * B_GIVEN_A
     potentials = {("a", "b"): np.log(joint), C: np.log([0.5, 0.5])}
     model = GraphicalModel(DOMAIN, 1.0, potentials)
-    return Prior(model, dict.fromkeys(DOMAIN.attrs, 1000.0), 1000.0, {})
+    return Prior(model, dict.fromkeys(DOMAIN.attrs, 1000.0), 1000.0)
 
 
 def measured(attrs, shares, stddev=100.0):
@@ -30,7 +30,7 @@ def measured(attrs, shares, stddev=100.0):
 
 def taken_in(answers, *, at_once=False):
     prior = public()
-    beliefs = Beliefs(prior, N, least_doubt=0.01)
+    beliefs = Beliefs(prior, N)
     start = GraphicalModel(DOMAIN, N, prior.model.potentials)
     if at_once:
         for answer in answers:
@@ -79,7 +79,7 @@ def test_repeats_count_as_one_answer():
 
 
 def test_no_model_is_fitted_for_answers_that_tell_of_nothing():
-    beliefs = Beliefs(public(), N, least_doubt=0.01)
+    beliefs = Beliefs(public(), N)
     start = GraphicalModel(DOMAIN, N, public().model.potentials)
     answers = [measured(c, start.count(c) / N) for c in (A, B, C)]
 
@@ -92,8 +92,8 @@ def test_no_model_is_fitted_for_answers_that_tell_of_nothing():
 
 def test_in_a_wide_table_only_the_most_telling_are_followed_one_by_one():
     domain = Domain.of({f"x{i}": 2 for i in range(40)})
-    prior = Prior(GraphicalModel.uniform(domain, total=1.0), dict.fromkeys(domain.attrs, 1000.0), 1000.0, {})
-    beliefs = Beliefs(prior, N, least_doubt=0.01)
+    prior = Prior(GraphicalModel.uniform(domain, total=1.0), dict.fromkeys(domain.attrs, 1000.0), 1000.0)
+    beliefs = Beliefs(prior, N)
     start = GraphicalModel.uniform(domain, total=N)
     followed = []
 

@@ -61,9 +61,9 @@ def test_marginals_are_measured_that_no_tree_of_that_size_could_hold():
     measured = [made.query.attrs for made in release.measurements]
     assert SizeOracle(DOMAIN, measured).cells > CELLS
     assert isinstance(release.model, Support)
-    assert release.facts["aperture"]["particle_rounds"] == 8
-    assert release.facts["aperture"]["particles"] == 3**5
-    assert len(release.measurements) == 5 + release.facts["aperture"]["rounds"] + 8
+    assert release.aperture.particle_rounds == 8
+    assert release.aperture.particles == 3**5
+    assert len(release.measurements) == 5 + release.aperture.rounds + 8
 
 
 @pytest.mark.parametrize("unit", [REPLACE, Unit("add-or-remove"), Unit("replace", 3)], ids=str)
@@ -76,8 +76,8 @@ def test_every_bit_of_the_budget_is_spent_and_as_much_beyond_the_tree_as_is_said
     assert not curator.remaining
     spent = {place: event.cost.value for place, event in enumerate(curator.events)}
     assert sum(spent.values()) == Fraction(1, 2)
-    opened = release.facts["aperture"]
-    late = curator.events[-2 * opened["particle_rounds"] :]
+    opened = release.aperture
+    late = curator.events[-2 * opened.particle_rounds :]
     early = next(k for k, event in enumerate(curator.events) if isinstance(event, Exponential))
     choice = [event.cost.value for event in curator.events if "options" in event.what]
     rounds = sum(event.cost.value for event in curator.events[early:]) - sum(choice)
@@ -90,9 +90,7 @@ def test_every_bit_of_the_budget_is_spent_and_as_much_beyond_the_tree_as_is_said
 
 def test_the_more_budget_there_is_the_more_of_it_goes_beyond_the_tree():
     shares = [
-        CRAMPED.run(curator_of(rho), WORKLOAD, public=table_of(300, seed=2)).facts["aperture"][
-            "particle_share"
-        ]
+        CRAMPED.run(curator_of(rho), WORKLOAD, public=table_of(300, seed=2)).aperture.particle_share
         for rho in ("1/10000000", "1/1000", "100")
     ]
 
@@ -104,16 +102,14 @@ def test_the_more_budget_there_is_the_more_of_it_goes_beyond_the_tree():
 def test_no_more_is_measured_than_there_are_candidates():
     release = replace(CRAMPED, max_particle_rounds=10_000).run(curator_of("1"), WORKLOAD)
 
-    late = [
-        made.query.attrs for made in release.measurements[-release.facts["aperture"]["particle_rounds"] :]
-    ]
+    late = [made.query.attrs for made in release.measurements[-release.aperture.particle_rounds :]]
     assert 8 < len(late) <= 15
 
 
 def test_what_is_measured_beyond_the_tree_has_at_most_twice_as_many_cells_as_a_tree():
     release = replace(CRAMPED, max_particle_rounds=10_000).run(curator_of("1"), WORKLOAD)
 
-    late = release.facts["aperture"]["particle_rounds"]
+    late = release.aperture.particle_rounds
     before = {made.query.attrs for made in release.measurements[:-late]}
     new = {made.query.attrs for made in release.measurements[-late:]} - before
     assert len(new) > 2

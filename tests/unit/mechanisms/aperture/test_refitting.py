@@ -39,9 +39,8 @@ def measured(table, *sets, stddev):
 
 
 def refit(prior, answers, *, cells):
-    return refitted(
-        prior, answers, DOMAIN, total=N, least_doubt=0.01, limit_mb=cells * BYTES_PER_CELL / 2**20
-    )
+    tree, _ = refitted(prior, answers, N, limit_mb=cells * BYTES_PER_CELL / 2**20)
+    return tree
 
 
 def test_it_follows_all_answers_and_keeps_public_conditionals_elsewhere(prior):

@@ -41,8 +41,8 @@ def weights_after(answers, precisions, *, passes, support=PUBLIC):
 def beliefs(support=PUBLIC):
     domain = support.domain
     model = GraphicalModel.uniform(domain, total=1.0)
-    prior = Prior(model, dict.fromkeys(domain.attrs, 500.0), 500.0, {}, grain=support, grain_share=0.5)
-    return Beliefs(prior, N, least_doubt=0.01)
+    prior = Prior(model, dict.fromkeys(domain.attrs, 500.0), 500.0, sample=support, sample_share=0.5)
+    return Beliefs(prior, N)
 
 
 def measured(attrs, answer, stddev=2.0):

@@ -3,7 +3,9 @@ import pytest
 
 from sidelight.data.domain import Domain
 from sidelight.errors import SettingError
-from sidelight.evaluation.svd_bound import (
+from sidelight.queries.query import Cell
+from sidelight.queries.workload import Workload
+from svd_bound import (
     prefix_spectrum,
     product_spectrum,
     range_spectrum,
@@ -11,8 +13,6 @@ from sidelight.evaluation.svd_bound import (
     squared_error_bound,
     svd_bound,
 )
-from sidelight.queries.query import Cell
-from sidelight.queries.workload import Workload
 
 
 @pytest.mark.parametrize(("values", "bound"), [(4, 16.312243), (8, 79.172339), (16, 404.482931)])

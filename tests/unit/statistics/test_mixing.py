@@ -1,22 +1,23 @@
 import numpy as np
 import pytest
 
-from sidelight.statistics.bias import Part, mix
+from sidelight.statistics.error_law import ErrorLaw
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_mean import mixed_mean
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.spread import Spread
+from sidelight.statistics.mixing import Part, mix
+from sidelight.statistics.settings import MixSettings
 from sidelight.testing import SeededNoise
 
-PRIVATE = Part(10.0, Spread(np.array([1.0])))
+PRIVATE = Part(10.0, ErrorLaw(np.array([1.0])))
 
 
 def public(estimate: float, stddev: float = 0.5) -> Part:
-    return Part(estimate, Spread(np.array([stddev])))
+    return Part(estimate, ErrorLaw(np.array([stddev])))
 
 
 def test_without_bias_the_mix_is_the_inverse_variance_one():
-    mixed = mix(PRIVATE, public(11.0), bias=None, factor=1.5, confidence=0.95)
+    mixed = mix(PRIVATE, public(11.0), MixSettings(bias=None))
 
     assert mixed.weight == pytest.approx(0.8)
     assert mixed.estimate == pytest.approx(10.8)
@@ -25,7 +26,7 @@ def test_without_bias_the_mix_is_the_inverse_variance_one():
 
 @pytest.mark.parametrize("bound", [0.0, 0.3, 1.0, 10.0, 1000.0])
 def test_a_bounded_bias_is_never_worse_than_ignoring_the_public_groups(bound):
-    mixed = mix(PRIVATE, public(11.0), bias=bound, factor=1.5, confidence=0.95)
+    mixed = mix(PRIVATE, public(11.0), MixSettings(bias=bound))
 
     worst = (1 - mixed.weight) ** 2 + mixed.weight**2 * (0.25 + bound**2)
     assert worst <= 1.0
@@ -34,7 +35,7 @@ def test_a_bounded_bias_is_never_worse_than_ignoring_the_public_groups(bound):
 
 @pytest.mark.parametrize("estimate", [10.0, 10.2, 12.0, 1e6, -1e6])
 def test_a_measured_bias_pulls_no_further_than_the_factor_allows(estimate):
-    mixed = mix(PRIVATE, public(estimate), bias="measure", factor=1.5, confidence=0.95)
+    mixed = mix(PRIVATE, public(estimate), MixSettings(bias="measure"))
 
     assert abs(mixed.estimate - 10.0) <= 0.5 + 1e-12
     assert mixed.interval == pytest.approx((10 - 1.959964, 10 + 1.959964))
@@ -56,7 +57,7 @@ def test_a_biased_public_group_moves_neither_mean_nor_quantile_by_much():
 
 
 def test_a_bounded_bias_widens_the_interval_by_an_offset():
-    narrow = mix(PRIVATE, public(10.0), bias=0.0, factor=1.5, confidence=0.95)
-    wide = mix(PRIVATE, public(10.0), bias=1.0, factor=1.5, confidence=0.95)
+    narrow = mix(PRIVATE, public(10.0), MixSettings(bias=0.0))
+    wide = mix(PRIVATE, public(10.0), MixSettings(bias=1.0))
 
     assert wide.interval[1] - wide.interval[0] > narrow.interval[1] - narrow.interval[0]

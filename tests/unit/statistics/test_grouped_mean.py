@@ -9,7 +9,7 @@ from sidelight.privacy.event import Laplace
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
-from sidelight.statistics.grouped import grouped_mean
+from sidelight.statistics.grouped_mean import grouped_mean
 from sidelight.statistics.pooling import pool
 from sidelight.testing import SeededNoise
 

@@ -6,16 +6,18 @@ import math
 import numpy as np
 import pytest
 
-from sidelight.errors import SettingError
-from sidelight.statistics.group import Group
-from sidelight.statistics.personalised import (
+from personalised import (
     best_threshold,
+    mixed_variance,
     personalised_quantile,
     sample_chances,
     sample_mean,
     sample_variance,
     threshold_mean,
 )
+from sidelight.errors import SettingError
+from sidelight.statistics.group import Group
+from sidelight.statistics.weights import laplace_variances, mean_variances
 from sidelight.testing import SeededNoise
 
 EPSILONS = (10, 0.05, 0.1, 0.01, 0.25, 0.15)
@@ -64,16 +66,12 @@ def test_outside_the_specifications_range_another_threshold_is_better(n, width):
 
 
 def test_with_several_private_groups_sample_can_beat_the_mixed_mean():
-    from sidelight.statistics.weights import laplace_variances, mean_variances, mixed_variance
-
     mixed = mixed_variance(mean_variances(sizes(1000), 25.0, laplace_variances(EPSILONS, 100.0)))
 
     assert sample_variance(sizes(1000), EPSILONS, 0.25, variance=25, width=100, form="published") < mixed
 
 
 def test_with_one_private_and_one_public_group_the_mixed_mean_is_never_worse():
-    from sidelight.statistics.weights import laplace_variances, mean_variances, mixed_variance
-
     for epsilon in (0.05, 0.5, 3.0):
         mixed = mixed_variance(mean_variances([200, 300], 4.0, laplace_variances([epsilon, math.inf], 10.0)))
         for t in np.linspace(epsilon, 10, 40):

@@ -1,8 +1,9 @@
-"""How one clique of a junction tree is summed: planned once from the structure, used at every step.
+"""How one clique of a junction tree is summed: worked out once from the structure, used at every step.
 
-Its small tables (measured sets, separators, and unions that carry them) are nested; the few that nothing
-carries are the free tables, and the clique is their product. Each of them, and the message to the parent,
-is either read off the product, or found from the other free tables without it, whichever costs less.
+The small tables of a clique (measured sets, separators, and unions that carry them) are nested. Those that
+no other table carries are the free tables, and the clique is their product. Each free table, and the message
+to the parent, is summed from that product, or computed from the other free tables without it, whichever
+costs less.
 """
 
 import math
@@ -18,32 +19,35 @@ from sidelight.trees.summing import Projection
 
 
 @dataclass(frozen=True)
-class CliquePlan:
-    """The small tables of one clique, carriers first, and who reads which."""
+class CliqueLayout:
+    """The small tables of one clique, carriers first, and which is summed from which."""
 
     carriers: list[int | None]
     projections: list[Projection]
-    """From the carrier (the clique where there is none) onto each table."""
+    """For each table, the sum that makes it from its carrier (from the clique where it has none)."""
     sets: dict[int, int]
-    """The table of each set that this clique is home to."""
+    """For each measured set whose home this clique is: the index of its table."""
     separators: dict[int, int]
-    """The table on what is shared with each neighbour in the tree."""
+    """For each neighbour in the tree: the index of the separator's table."""
     path: list[int]
-    """The tables from the clique to what it shares with its parent; none at the root."""
-    spread: tuple[int, ...]
-    """The shape in which what is shared with the parent is spread over the first table of the path."""
+    """The tables from the clique down to the separator of its parent; none at the root."""
+    path_wide: tuple[int, ...]
+    """The shape that broadcasts what is shared with the parent over the first table of the path."""
     free: list[int]
-    """The tables whose product the clique is."""
+    """Indices of the free tables, whose product the clique is."""
     moves: list["Move"]
-    """Along which of them a conflict is moved out of each, to the one after it that shares most."""
+    """For each free table but the last, how conflicts are moved to a later one; see ``Move``."""
     up: Contraction | None
-    """From those onto what is shared with the parent."""
+    """From the free tables to the message for the parent."""
     across: list[tuple[Contraction, tuple[int, ...]]] | None
-    """From all others onto each of those, and the shape to spread it; None: the product is written down."""
+    """For each free table: from all others onto it, and the shape that broadcasts the result over it. None
+    where writing the whole product down costs less."""
 
     @classmethod
-    def of(cls, tree: JunctionTree, clique: int, held: Mapping[int, Attrs], library: Arrays) -> "CliquePlan":
-        """The plan of this clique of the tree, home to these sets."""
+    def of(
+        cls, tree: JunctionTree, clique: int, held: Mapping[int, Attrs], library: Arrays
+    ) -> "CliqueLayout":
+        """The layout of this clique of the tree, home to these sets."""
         attrs, parent, sizes = (
             inner_order(tree.domain, tree.cliques[clique]),
             tree.parents[clique],
@@ -79,8 +83,8 @@ class CliquePlan:
 
 
 Move = tuple[int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""From which free table, to which; the axes of the first that the second lacks; what they share, spread
-over the first and over the second."""
+"""From which free table, to which; the axes of the first that the second lacks; the shapes that broadcast
+what they share over the first and over the second."""
 
 
 def _move(one: int, tables: Sequence[Attrs], sizes: Mapping[str, int]) -> Move:
@@ -98,7 +102,7 @@ def _across(
 ) -> list[tuple[Contraction, tuple[int, ...]]] | None:
     """How each of the free tables is read off the others, if that costs less than the whole clique."""
     if not frozenset(clique).issubset(attr for one in free for attr in one):
-        return None  # an attribute that nothing was said about
+        return None  # an attribute that is in no table
     found = []
     cost = 0.0 if up is None else up.cost
     for one in free:
@@ -108,6 +112,6 @@ def _across(
             wide = tuple(sizes[attr] if attr in contraction.attrs else 1 for attr in one)
             found.append((contraction, wide))
             cost += contraction.cost
-    # Each product, each table, the message and the answer to it are one pass over the whole.
+    # Written down, each product, each table, the message and the reply take one pass over the clique.
     passes = 2 * len(free) + (1 if up is not None else -1)
     return found if cost <= passes * (math.prod(sizes[attr] for attr in clique) + CALL) else None

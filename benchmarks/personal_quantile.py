@@ -21,7 +21,8 @@ import numpy as np
 from sidelight.errors import TooLargeError
 from sidelight.privacy.coins import uniform
 from sidelight.privacy.noise import NoiseSource
-from sidelight.statistics.quantile import Whole, draw_run, runs
+from sidelight.statistics.grid import Whole
+from sidelight.statistics.quantile import draw_run, runs
 
 _STEP_BITS = 30
 _MOST_WORK = 2 * 10**9

@@ -1,0 +1,36 @@
+"""What can be counted: a table, private or public, or a model. Queries and scores ask for nothing more."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+
+
+class CountSource(Protocol):
+    """Anything that can be counted: a private table, a public one, a model."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes and their sizes."""
+        ...
+
+    def count(self, attrs: Attrs) -> NDArray[Any]:
+        """The marginal on ``attrs``, axes in the order asked; the total (0-d) if there are none."""
+        ...
+
+
+class ManyCountSource(CountSource, Protocol):
+    """A model that counts many marginals faster together than one by one, and chooses their order itself."""
+
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterable[tuple[int, NDArray[np.float64]]]:
+        """The index of each marginal among those wanted, and its counts."""
+        ...
+
+
+def count_many(source: ManyCountSource, wanted: Sequence[Attrs]) -> list[NDArray[np.float64]]:
+    """Many marginals at once, in the order asked."""
+    found = dict(source.count_each(wanted))
+    return [found[index] for index in range(len(found))]

@@ -1,0 +1,65 @@
+"""What single mechanisms tell about their own runs, for the release's card.
+
+All of it is an output of the mechanism, or public: it may be published like the rest of the outcome.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sidelight.data.domain import Attrs
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointRound:
+    """One round of JAM: which marginal was taken, and from where."""
+
+    marginal: Attrs
+    source: Literal["private", "public"]
+    stddev: float
+    """σ of the measurement; of a public marginal, σ of the measurement that it was preferred to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedMarginal:
+    """How far APERTURE moved away from its public model on one measured marginal."""
+
+    attrs: Attrs
+    spread: float
+    """Over-dispersion s of the private counts around the public model."""
+    trust: float
+    """Trust in the noisy answer: 0 keeps the public model, 1 takes the answer."""
+    moved: float
+    """L1 distance of the release from the public model, as a share of all records: from 0 to 2."""
+    expected_error: float
+    """Expected L1 error of the release, as a share of all records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """How far APERTURE opened its public model to private measurements."""
+
+    rounds: int
+    """Marginals that were selected and measured for the tree."""
+    asked_again: tuple[str, ...]
+    """Attributes that were measured more than once, in order."""
+    public_records: float
+    """0 without public data."""
+    public_marginals: tuple[Attrs, ...]
+    """Marginals of two attributes and more that the public model holds."""
+    marginals: tuple[OpenedMarginal, ...]
+    """One for each measured marginal."""
+    particle_share: float
+    """Share of the budget that was kept for particles."""
+    cut: tuple[str, ...] = ()
+    """Attributes whose public relations were cut off, in order; public data as a whole are called *."""
+    is_bare: bool = False
+    """Whether the answers alone were found better than the answers with public data, at the end."""
+    alpha: Mapping[str, float] = field(default_factory=dict, repr=False)
+    """How strongly the public model was smoothed, by attribute: in releases of before."""
+    records_share: float | None = None
+    """Share of the release that was mixed into the tree; None where there was nothing to take."""
+    particle_rounds: int = 0
+    """Marginals that were selected and measured for the particles."""
+    particles: int = 0
+    """Weighted records in the release."""

@@ -1,0 +1,153 @@
+"""A whole chain of ledger lines read again: every sum is done anew, and the first wrong line is refused."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sidelight.errors import LedgerError, SidelightError
+from sidelight.privacy.accountant import check_fits
+from sidelight.privacy.budget import Budget, Cost, Tally
+from sidelight.privacy.chain import Line, Sums, is_apart
+from sidelight.privacy.promise import Promise
+
+_UNREADABLE = (SidelightError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a line raises whose text was made by something else."""
+
+
+@dataclass
+class _Run:
+    allotment: Cost
+    aside: Tally
+    sums: Sums = field(default_factory=lambda: Sums(open_runs=1))
+    not_taken_up: dict[int, int] = field(default_factory=dict)
+    """Which answer each payment is for that no draw has taken up, by the number of its line."""
+    tickets: set[str] = field(default_factory=set)
+
+
+class Replay:
+    """Reads lines in order, does every sum again, and refuses the first line that does not follow."""
+
+    def __init__(self) -> None:
+        self.promise: Promise | None = None
+        self.last: Line | None = None
+        self._total = Sums()
+        self._told_of: Tally | None = None
+        self._total_told: dict[str, Any] = {}
+        self._runs: dict[str, _Run] = {}
+        self._costs: dict[str, tuple[Cost, Tally]] = {}
+
+    def read(self, line: Line) -> None:
+        """Check the next line; LedgerError says which one is wrong, and how."""
+        number = self.last.number + 1 if self.last else 1
+        if line.number != number:
+            raise LedgerError(f"line {number} is missing.")
+        if line.body.get("previous") != (self.last.hash if self.last else ""):
+            raise LedgerError(f"line {number} does not follow line {number - 1}: the chain is broken.")
+        if self.promise is None:
+            self.promise = line.promise
+            of_run = Sums()
+        else:
+            try:
+                of_run = self._follow(line, self.promise.budget)
+            except _UNREADABLE as error:
+                raise LedgerError(f"line {number} cannot be: {error}") from error
+        if line.body.get("of_run") != of_run.as_json() or line.body.get("total") != self._told():
+            raise LedgerError(f"the sums in line {number} are wrong.")
+        self.last = line
+
+    def _follow(self, line: Line, budget: Budget) -> Sums:
+        """Apply one line to the sums; gives those of its run."""
+        if line.kind == "table":
+            if line.run or not line.marks:
+                raise LedgerError("it marks no table.")
+            return Sums()
+        if line.kind == "begin":
+            if line.run in self._runs or not line.run:
+                raise LedgerError(f"run {line.run!r} begins twice.")
+            run = self._runs[line.run] = _Run(line.allotment, budget.tally(line.allotment))
+            self._total = self._total.begun(run.aside)
+            if not budget.admits(self._total.tally):
+                raise LedgerError("more is set aside than was promised.")
+            return run.sums
+        run = self._runs[line.run]
+        if not run.sums.open_runs:
+            raise LedgerError(f"run {line.run!r} is closed.")
+        if line.kind == "event":
+            self._pay(line, run, budget)
+        elif line.kind == "draw":
+            self._draw(line, run)
+        elif line.kind == "close":
+            self._total = self._total.closed(run.aside, run.sums)
+            run.sums = run.sums.ended()
+            run.not_taken_up.clear()  # nobody draws for a closed run
+            run.tickets.clear()
+        else:
+            raise LedgerError(f"unknown kind {line.kind!r}.")
+        return run.sums
+
+    def _pay(self, line: Line, run: _Run, budget: Budget) -> None:
+        cost, tally = self._cost(line, budget)
+        nth = run.sums.paid_for if line.nth is None else line.nth
+        if is_apart(nth, cost, run.sums, run.allotment) != line.is_apart:
+            raise LedgerError("it charges the promise where the allotment should pay, or the reverse.")
+        if line.is_apart:
+            self._total = self._total.counted_apart(tally)
+            if not budget.admits(self._total.tally):
+                raise LedgerError("more is paid again than was promised.")
+            run.sums = run.sums.charged_apart(cost, repeats=nth < run.sums.paid_for)
+        else:
+            rest = run.sums.rest(run.allotment)
+            if type(cost) is not type(run.allotment) or cost.value > rest.value:
+                check_fits(line.event, rest, of=run.allotment)  # which says why
+            run.sums = run.sums.charged(tally)
+            self._total = self._total.counted()
+        if line.nth is not None:
+            run.not_taken_up[line.number] = nth
+
+    def _draw(self, line: Line, run: _Run) -> None:
+        # PRIVACY: one payment, one draw. This is what a copied or cut journal cannot get around.
+        nth = run.not_taken_up.pop(line.body["payment"], None)
+        if nth is None or nth != line.nth:
+            raise LedgerError("it draws for what was not paid for, or was drawn already.")
+        ticket = line.body["ticket"]
+        if not isinstance(ticket, str) or not ticket or ticket in run.tickets:
+            raise LedgerError("its ticket is missing, or was used before.")
+        run.tickets.add(ticket)
+
+    def _cost(self, line: Line, budget: Budget) -> tuple[Cost, Tally]:
+        """What an event cost, once its noise was checked.
+
+        Noise and cost of a run's events are mostly the same, whatever they are spent on; what is equal to
+        the letter is checked once, which halves the time that a long ledger takes to open.
+        """
+        plain = line.body["event"]
+        same = repr([item for item in plain.items() if item[0] != "what"])
+        # An event is told by more than its noise: one that is spent on no words is still refused.
+        if same not in self._costs or not isinstance(plain.get("what"), str):
+            cost = line.event.cost
+            self._costs[same] = cost, budget.tally(cost)
+        return self._costs[same]
+
+    def _told(self) -> dict[str, Any]:
+        """The ledger's sums in their plain form; its fractions are told anew only where they changed."""
+        if self._told_of is not self._total.tally:
+            self._total_told = self._total.as_json()
+            self._told_of = self._total.tally
+        self._total_told |= {"events": self._total.events, "open": self._total.open_runs}
+        return self._total_told
+
+
+def replayed(lines: Iterable[Line], *, where: str, head: str | None = None) -> tuple[Promise, Line]:
+    """Check all lines, and that one of them is ``head``; gives the promise and the last line."""
+    replay, holds_head = Replay(), head is None
+    try:
+        for line in lines:
+            replay.read(line)
+            holds_head = holds_head or line.hash == head
+    except LedgerError as error:
+        raise LedgerError(f"{where} is refused: {error}") from error
+    if replay.promise is None or replay.last is None:
+        raise LedgerError(f"{where} holds no lines: its creation was interrupted, or it was emptied.")
+    if not holds_head:
+        raise LedgerError(f"{where} is refused: it lacks the line with hash {head}, which it once held.")
+    return replay.promise, replay.last

@@ -1,0 +1,217 @@
+"""The card of a release: all facts about how it came about, and nothing private.
+
+It is written once, by a run (``releases/run.py``), and read by attribute everywhere else. As JSON it is part
+of ``release.json``; docs/reference/card.schema.json describes that form.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from sidelight._check import brief
+from sidelight._foreign import ForeignError
+from sidelight.data.domain import Attrs
+from sidelight.errors import ReleaseError, SidelightError
+from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.registry import mechanism_of
+from sidelight.mechanisms.told import JointRound, Opening
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.convert import epsilon_of
+from sidelight.privacy.event import Event
+from sidelight.privacy.unit import Unit
+from sidelight.releases.typed_json import from_json, to_json
+from sidelight.sources import shown_name
+from sidelight.uncertainty.disagreement import Disagreement
+from sidelight.uncertainty.model_error import ModelDispersion
+
+VERSION: Final = 1
+"""Of the card's JSON. A new field with a default leaves it as it is; anything else makes it one more."""
+DERIVED: Final[Mapping[str, Any]] = {"promise": str, "epsilon_spent": float, "warning": str | None}
+"""Written for people who read the JSON; worked out again, and so never believed, when a card is read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicData:
+    """The public data that helped."""
+
+    records: float | None
+    """How many records; None where they are not counted, as in the model of an earlier release."""
+    disagreements: tuple[Disagreement, ...] = ()
+    """How far one public table is from the private one, by noisy answers; the largest difference first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedWorkload:
+    """The queries that the release should answer well."""
+
+    queries: int
+    """How many there are."""
+    marginals: int
+    """How many sets of attributes they are about."""
+    attribute_sets: tuple[Attrs, ...]
+    """These sets of attributes; the first 2,000."""
+    asked: str | tuple[dict[str, Any], ...] | None
+    """The workload's name, or its queries as in a workload file; None where these would be too many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """Where this release's spending is written down."""
+
+    name: str
+    """What people call the private table."""
+    run: str
+    """By which number the ledger knows this release."""
+    head: str
+    """The hash of the ledger's last line when the release was made."""
+
+    def __post_init__(self) -> None:
+        # PRIVACY: older versions named a ledger after its address, with its password.
+        object.__setattr__(self, "name", shown_name(self.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaidAgain:
+    """Draws that are not in the release: a crash lost them, or they went to a copy of its checkpoint."""
+
+    events: int
+    """How many draws."""
+    cost: Fraction
+    """What they cost, in ρ or ε; part of what was spent."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Card:
+    """All facts about how a release came about, and nothing private."""
+
+    version: Literal[1] = VERSION
+    """Of the card's form as JSON."""
+    mechanism: str
+    """The name of the mechanism."""
+    settings: Mapping[str, Any]
+    """Every setting of the mechanism, as plain values."""
+    papers: tuple[Paper, ...]
+    """Where the mechanism comes from."""
+
+    unit: Unit
+    """What one person can change."""
+    epsilon: float
+    """ε that this release was allowed to spend."""
+    delta: float
+    """δ of the promise."""
+    accounting: Literal["zcdp", "pure"]
+    """What costs are counted in: ρ of zero-concentrated differential privacy, or ε itself."""
+    allotted: Fraction
+    """What was set aside, in ρ or ε."""
+    spent: Fraction
+    """What was charged, in ρ or ε."""
+    events: tuple[Event, ...]
+    """Every spending in its order."""
+    paid_again: PaidAgain | None = None
+    """None where every answer was drawn once."""
+    ledger: LedgerEntry
+    """Where the spending is written down."""
+    noise: str
+    """Where the noise came from."""
+    private: bool
+    """Whether nobody can draw that noise again; false for seeded noise, which protects nobody."""
+
+    workload: AskedWorkload
+    """What was asked."""
+    public: PublicData | None
+    """None where no public data were used."""
+    schema: str
+    """The fingerprint of the schema."""
+
+    total: float
+    """n, public or noisy."""
+    model_error: ModelDispersion | None = None
+    """What the measurements tell about the error of the model; None where none of them counted records."""
+    notes: tuple[str, ...] = ()
+    """What else a reader should know, in sentences."""
+    rounds: tuple[JointRound, ...] = ()
+    """JAM's rounds."""
+    aperture: Opening | None = None
+    """How far APERTURE moved away from the public data."""
+
+    versions: Mapping[str, str]
+    """Of sidelight, Python and the libraries that computed the release."""
+    created: datetime
+    """When the release was made."""
+
+    def __post_init__(self) -> None:
+        charged = sum((event.cost.value for event in self.events), start=Fraction(0))
+        if self.paid_again is not None:
+            charged += self.paid_again.cost
+        if charged != self.spent:
+            raise ReleaseError("its events do not add up to what it says was spent.")
+        if self.accounting == "zcdp" and self.budget.is_pure:
+            raise ReleaseError("a promise with δ = 0 cannot be kept by what costs ρ.")
+
+    @property
+    def budget(self) -> Budget:
+        """What was promised: ε and δ."""
+        return Budget(epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def promise(self) -> str:
+        """The promise in a sentence."""
+        return f"({self.epsilon:g}, {self.delta:g})-differential privacy under {self.unit.describe()}"
+
+    @cached_property
+    def epsilon_spent(self) -> float:
+        """ε of what was charged, at the card's δ."""
+        spent = float(self.spent)
+        return spent if self.accounting == "pure" else epsilon_of(spent, self.delta)
+
+    @property
+    def warning(self) -> str | None:
+        """What a reader must know first, if anything."""
+        if self.private:
+            return None
+        return "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
+
+    def as_json(self) -> dict[str, Any]:
+        """The card as plain values, from which ``from_json`` gives back an equal card."""
+        sentences = {name: getattr(self, name) for name in DERIVED}
+        plain: dict[str, Any] = to_json(self)
+        return {"version": plain.pop("version"), **sentences, **plain}
+
+    @staticmethod
+    def from_json(plain: Any) -> "Card":
+        """The card that ``as_json`` wrote, in this version of sidelight or in an earlier one."""
+        if not isinstance(plain, dict):
+            raise ForeignError("card must be an object")
+        version = plain.get("version", 0)
+        if version not in (0, VERSION):
+            raise ReleaseError(
+                f"the release's card has version {brief(version)}; this sidelight reads versions up to "
+                f"{VERSION}. Update sidelight, or ask for the release in a version that it reads."
+            )
+        given = plain if version else _since_version_0(plain)
+        card: Card = from_json(Card, {name: given[name] for name in given.keys() - DERIVED}, "card")
+        return card
+
+    def __repr__(self) -> str:
+        return (
+            f"Card({self.mechanism}, ε = {self.epsilon_spent:.4g} of {self.epsilon:g} at δ = {self.delta:g}, "
+            f"{self.unit.relation}, {len(self.events)} events)"
+        )
+
+
+def _since_version_0(plain: dict[str, Any]) -> dict[str, Any]:
+    """A card from before cards had a version, in the words of version 1."""
+    given = {**plain, "version": VERSION, "workload": {**plain["workload"]}}
+    given["workload"]["attribute_sets"] = given["workload"].pop("supports")
+    errors = given.pop("public_error", [])
+    if given.get("public") is not None:
+        # APERTURE's errors are also among its own marginals, as ``moved``.
+        given["public"] = {**given["public"], "disagreements": [] if "aperture" in given else errors}
+    try:
+        given["papers"] = to_json(mechanism_of(given["mechanism"]).papers)
+    except (SidelightError, ImportError):
+        given["papers"] = []  # another package's mechanism
+    return given

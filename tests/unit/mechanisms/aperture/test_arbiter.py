@@ -1,0 +1,323 @@
+"""The arbiter: what public relations lead, how much stands beside the tree, and what that costs."""
+
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from entangled import CELLS, DOMAIN, PRIVATE, REPLACE, WORKLOAD, curator_of, error, ledger_of, table_of
+
+from sidelight.curator.curator import Curator
+from sidelight.curator.journal import Journal
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.errors import SettingError
+from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.mechanisms.aperture.arbiter import ALL, Arbiter
+from sidelight.models.graphical import GraphicalModel
+from sidelight.models.mixture import Blend
+from sidelight.models.support import Support
+from sidelight.privacy.budget import Rho
+from sidelight.privacy.event import Exponential
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+from sidelight.releases.release import Release
+from sidelight.testing import SeededNoise
+from sidelight.trees.triangulation import BYTES_PER_CELL
+
+CLOSURE = WORKLOAD.closure(DOMAIN)
+# Room for single attributes and two or three pairs, of ten; the choice comes last.
+CRAMPED = Aperture(
+    max_rounds=2,
+    max_asked_again=0,
+    particle_share=0.0,
+    max_model_mb=CELLS * BYTES_PER_CELL / 2**20,
+)
+
+
+@pytest.fixture(scope="module")
+def prior():
+    """Of the private law, and with records that are worth more than the model."""
+    found = CRAMPED.prior(table_of(8000, seed=2), DOMAIN, CLOSURE)
+    assert found.sample is not None
+    assert found.others
+    return found
+
+
+def test_where_the_tree_has_no_room_for_it_the_blend_errs_less_than_the_tree(prior):
+    gains = []
+    for seed in range(3):
+        release = CRAMPED.run(curator_of("1/100", seed=seed), WORKLOAD, public=prior)
+        model = release.model
+        assert isinstance(model, Blend)
+        assert release.aperture.records_share == model.share
+        gains.append(error(model) / error(model.model))
+
+    assert max(gains) < 0.7
+
+
+def test_records_that_do_not_hold_what_the_people_are_like_are_not_taken_where_there_is_budget(toy):
+    domain, mechanism = toy.table.domain, Aperture(max_rounds=4, particle_share=0.0)
+    # Nobody in public has a value other than 0 in a, whatever the answers say.
+    codes = toy.table.codes().copy()
+    codes[:, 0] = 0
+    useless = replace(
+        mechanism.prior(toy.table, domain, toy.workload.closure(domain)),
+        sample=Support.of_table(Table.of_codes(domain, codes), total=1.0),
+        sample_share=0.5,
+        others=(),
+    )
+    for seed in range(3):
+        curator, _ = toy.curator(rho="1000", noise=SeededNoise(seed))
+
+        release = mechanism.run(curator, toy.workload, public=useless)
+
+        assert curator.events[-1].what == "4 options, by 3 queries"
+        assert isinstance(release.model, GraphicalModel)
+
+
+@pytest.mark.parametrize("unit", [REPLACE, Unit("add-or-remove")], ids=lambda unit: unit.relation)
+@pytest.mark.parametrize(("is_much", "options"), [(True, 10), (False, 2)])
+def test_all_of_the_budget_is_spent_with_something_beside_the_tree_and_without(prior, unit, is_much, options):
+    curator = curator_of("1/2", unit=unit)
+    public = prior if is_much else replace(prior, sample=None, sample_share=0.0, others=())
+
+    release = CRAMPED.run(curator, WORKLOAD, public=public)
+
+    assert not curator.remaining
+    assert sum(event.cost.value for event in curator.events) == Fraction(1, 2)
+    last = release.events[-1]
+    assert isinstance(last, Exponential)
+    assert last.cost.value == Fraction(1, 2) * Fraction(CRAMPED.mixture_share)
+    assert last.candidates == options
+    assert unit.l1 <= last.sensitivity < unit.l1 * (1 + Fraction(1, 10**6))
+
+
+def test_no_more_is_taken_than_what_public_data_alone_would_have(prior):
+    timid = replace(prior, sample_share=0.2, others=())
+    shares = set()
+    for seed in range(12):
+        model = CRAMPED.run(curator_of("1/100000", seed=seed), WORKLOAD, public=timid).model
+        shares.add(model.share if isinstance(model, Blend) else 0.0)
+
+    # With hardly any noisy answer worth following, the weights stay about as even as they were.
+    assert max(shares) <= 0.21
+    assert len(shares) > 1
+
+
+class Interrupted(Exception):
+    """The power went."""
+
+
+class Fragile(Curator):
+    """A curator that does not live to choose."""
+
+    def choose(self, queries, judgement, cost):
+        raise Interrupted
+
+
+class Forgetful(Curator):
+    """A curator that dies as soon as it has chosen."""
+
+    def choose(self, queries, judgement, cost):
+        super().choose(queries, judgement, cost)
+        raise Interrupted
+
+
+def same(first: Release, second: Release) -> bool:
+    return (
+        first.events == second.events
+        and first.model.share == second.model.share
+        and np.array_equal(first.count(DOMAIN.attrs), second.count(DOMAIN.attrs))
+    )
+
+
+@pytest.mark.parametrize("kind", [Fragile, Forgetful])
+def test_a_run_that_was_interrupted_around_the_choice_resumes_to_the_same_release(prior, tmp_path, kind):
+    ledger, noise = ledger_of(REPLACE), SeededNoise(5)
+    run = ledger.begin(Rho(Fraction(1, 100)), label="interrupted")
+    settings = {"ledger": ledger, "run": run, "noise": noise}
+    with Journal.open(tmp_path, run=run, settings={}) as journal, pytest.raises(Interrupted):
+        CRAMPED.run(curator_of("1/100", kind=kind, journal=journal, **settings), WORKLOAD, public=prior)
+
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        # Noise goes on where it was: what is replayed draws none.
+        curator = curator_of("1/100", journal=journal, **settings)
+        resumed = CRAMPED.run(curator, WORKLOAD, public=prior)
+
+    undisturbed = CRAMPED.run(curator_of("1/100", seed=5), WORKLOAD, public=prior)
+    assert same(resumed, undisturbed)
+    assert tuple(ledger.events(run)) == undisturbed.events
+
+
+def arbiter_of(domain, workload, cells):
+    curator = SimpleNamespace(domain=domain)
+    closure = workload.closure(domain)
+    return Arbiter.of(curator, closure, total=1.0, limit_mb=cells * BYTES_PER_CELL / 2**20)
+
+
+@pytest.mark.parametrize(
+    ("cells", "judged"),
+    [
+        (10_000, {("a", "b", "c"), ("c", "d")}),
+        (1000, {("a", "b", "c")}),
+        (100, {("a",), ("b",), ("c",), ("d",)}),
+    ],
+)
+def test_candidates_are_judged_by_the_largest_marginals_that_fit_the_model(cells, judged):
+    domain = Domain.of({"a": 2, "b": 3, "c": 50, "d": 60})
+
+    found = arbiter_of(domain, Workload([("a", "b", "c"), ("c", "d"), ("d",)]), cells)
+
+    assert set(found.judged) == judged
+
+
+def test_of_very_many_marginals_a_part_is_judged_by():
+    domain = Domain.of({f"a{i}": 2 for i in range(60)})
+
+    found = arbiter_of(domain, Workload.marginals(domain, degree=2), 10_000).judged
+
+    assert 150 <= len(found) < 300
+    assert all(len(attrs) == 2 for attrs in found)
+
+
+@pytest.mark.parametrize("setting", ["contest_share", "mixture_share"])
+@pytest.mark.parametrize("share", [1.0, -0.1])
+def test_a_share_of_the_budget_outside_its_range_is_refused(setting, share):
+    with pytest.raises(SettingError, match=setting):
+        Aperture(**{setting: share})
+
+
+# Public data that lie: the relations of one attribute, or of all.
+
+
+def lying(*attrs):
+    """The private law, with the codes of some attributes turned round."""
+    codes = table_of(8000, seed=2).codes().copy()
+    for attr in attrs:
+        place = DOMAIN.attrs.index(attr)
+        codes[:, place] = (codes[:, place] + 1 + place % 2) % 3
+    return Table.of_codes(DOMAIN, codes)
+
+
+ROOMY = Aperture(max_rounds=2, particle_share=0.0, max_asked_again=0)
+
+
+@pytest.mark.parametrize(("off", "cut"), [((), ()), (("b",), ("b",)), (("a", "b", "c", "d"), (ALL,))])
+def test_with_budget_enough_what_lies_is_cut_off_and_nothing_else(off, cut):
+    for seed in range(3):
+        release = ROOMY.run(curator_of("10", seed=seed), WORKLOAD, public=lying(*off))
+
+        assert release.aperture.cut == cut
+
+
+def test_without_a_contest_every_public_relation_leads():
+    release = replace(ROOMY, max_contests=0).run(curator_of("10"), WORKLOAD, public=lying(*"abcd"))
+
+    assert release.aperture.cut == ()
+
+
+def test_at_the_end_answers_without_public_data_win_where_public_data_spoil_them():
+    """Relations that lie lead to the end, since nobody asked before."""
+    trusting = replace(ROOMY, max_contests=0, max_rounds=8)
+
+    release = trusting.run(curator_of("1"), WORKLOAD, public=lying(*"abcde"))
+    bare = replace(ROOMY, max_rounds=8).run(curator_of("1"), WORKLOAD)
+
+    assert release.aperture.is_bare
+    assert error(release) < 1.2 * error(bare)
+
+
+def test_of_two_public_tables_the_one_that_lies_is_left_out():
+    """Their single attributes are alike, so that nothing but relations can tell them apart."""
+    for seed in range(3):
+        release = ROOMY.run(
+            curator_of("10", seed=seed), WORKLOAD, public=[lying(*"abcd"), table_of(8000, seed=3)]
+        )
+
+        assert release.aperture.public_records == 8000
+        assert release.aperture.cut == ()
+
+
+def test_endless_budget_finds_the_best_candidate():
+    """Each of the tables errs less than the one before it."""
+    tables = [lying(*"abcd"[:k]) for k in (4, 2, 1, 0)]
+    priors = [ROOMY.prior(table, DOMAIN, CLOSURE) for table in tables]
+    models = [GraphicalModel(DOMAIN, float(PRIVATE.records), prior.model.potentials) for prior in priors]
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        curator = curator_of("100000000")
+        arbiter = Arbiter.of(curator, CLOSURE, total=float(PRIVATE.records), limit_mb=1.0)
+
+        assert order[arbiter.best([models[k] for k in order], curator.remaining)] == 3
+
+
+@pytest.mark.parametrize("off", ["", "b", "abcd"])
+def test_a_run_is_the_same_beside_an_unrelated_table_with_the_same_answers(tmp_path, off):
+    """Candidates of the arbiter come from public data and paid answers: an unpaid look would show here."""
+    public, noise = lying(*off), SeededNoise(5)
+    ledger = ledger_of(REPLACE)
+    run = ledger.begin(Rho(Fraction(1)), label="first")
+    settings = {"ledger": ledger, "run": run, "noise": noise}
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        first = ROOMY.run(curator_of("1", journal=journal, **settings), WORKLOAD, public=public)
+
+    unrelated = Table.of_codes(DOMAIN, np.zeros((PRIVATE.records, 5), dtype=np.int64))
+    with Journal.open(tmp_path, run=run, settings={}) as journal:
+        curator = Curator(
+            unrelated, allotment=Rho(Fraction(1)), unit=REPLACE, ledger=ledger, run=run, noise=noise,
+            journal=journal,
+        )  # fmt: skip
+        replayed = ROOMY.run(curator, WORKLOAD, public=public)
+
+    assert replayed.aperture.cut == first.aperture.cut
+    assert np.array_equal(replayed.count(DOMAIN.attrs), first.count(DOMAIN.attrs))
+
+
+class Peeking(Arbiter):
+    """The planted bug: a candidate is built from a second look that nobody paid for."""
+
+    def best(self, models, cost):
+        exact = self.curator._table.count(("a", "b"))
+        spoilt = GraphicalModel(DOMAIN, self.total, {("a", "b"): np.log(exact + 1.0)})
+        return super().best([*models, spoilt], cost) % len(models)
+
+
+def test_a_candidate_from_an_unpaid_look_is_seen_in_the_chances():
+    """One record moves the candidate too, so its error moves by more than the sensitivity says."""
+    private = PRIVATE.codes()
+    other = private.copy()
+    other[:50] = private[50]
+    moves = {}
+    for kind in (Arbiter, Peeking):
+        scores = []
+        for codes in (private, other):
+            table = Table.of_codes(DOMAIN, codes)
+            seen = []
+            curator = SimpleNamespace(
+                domain=DOMAIN,
+                _table=table,
+                choose=lambda queries, judgement, cost, seen=seen, table=table: (
+                    seen.append(
+                        sum(
+                            added(table.count(queries[k].attrs).reshape(-1))
+                            for k, added in judgement.each(queries)
+                        )
+                    )
+                    or 0
+                ),
+            )
+            found = kind(curator, {("a", "b"): 1.0}, float(PRIVATE.records))
+            found.best([GraphicalModel.uniform(DOMAIN, total=float(PRIVATE.records))], None)
+            scores.append(seen[0])
+        moves[kind] = np.abs(scores[0] - scores[1])
+
+    # The honest candidate moves by what 50 replaced records can: 2 each.
+    assert moves[Arbiter].max() <= 100
+    # The spoilt one hardly errs on either table: it moved with the data, which its sensitivity does not know.
+    assert moves[Peeking][-1] < 1e-6 * PRIVATE.records
