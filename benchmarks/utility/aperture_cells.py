@@ -73,7 +73,6 @@ def measure(data: str, public: str, limit_mb: float, epsilon: float, seed: int) 
         "sampled_error": workload_error(private, release.model.sample(n, seed=seed), workload, total=n),
         "public_model_error": workload_error(private, Answers(before, workload), workload, total=n),
         "rounds": release.aperture.rounds,
-        "stray": 1.0 if prior is None else prior.stray,
         "fit_cpu_seconds": fit_seconds,
         "run_cpu_seconds": seconds,
     }
