@@ -16,7 +16,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "sidelight"
 # Each room may import from the rooms before it, and from itself. An import inside a function counts too.
 FLOW = [
     "sources", "errors", "_check", "_extras", "_interrupt", "_files", "_foreign", "_html", "_memory",
-    "privacy", "data", "testing", "queries", "select", "measurement",
+    "privacy", "data", "testing", "queries", "select", "measurement", "mean_errors",
     "progress", "curator",
     "trees", "models", "fit", "public", "uncertainty",
     "mechanisms", "audit", "releases",
@@ -65,8 +65,8 @@ READS = {
 }
 # Between the doors and what may be published: these rooms meet tables, and every one of them is public.
 WITHOUT_PRIVATE_TABLES = (
-    "queries", "select", "measurement", "progress", "trees", "models", "fit", "public", "uncertainty",
-    "mechanisms",
+    "queries", "select", "measurement", "mean_errors", "progress", "trees", "models", "fit", "public",
+    "uncertainty", "mechanisms",
 )  # fmt: skip
 PUBLIC_NAMES = {"public", "other"}
 PUBLIC_TABLES = {

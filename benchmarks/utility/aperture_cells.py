@@ -58,7 +58,7 @@ def cells(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def measure(data: str, public: str, limit_mb: float, epsilon: float, seed: int) -> dict[str, float]:
-    """One cell: errors, planned rounds, and CPU seconds with and without the public fit."""
+    """One cell: errors, what the arbiter cut off, and CPU seconds with and without the public fit."""
     private, _ = load(data)
     workload = Workload.marginals(private.domain, degree=3)
     n = private.records
@@ -72,7 +72,8 @@ def measure(data: str, public: str, limit_mb: float, epsilon: float, seed: int) 
         "error": workload_error(private, Answers(release.model, workload), workload, total=n),
         "sampled_error": workload_error(private, release.model.sample(n, seed=seed), workload, total=n),
         "public_model_error": workload_error(private, Answers(before, workload), workload, total=n),
-        "rounds": release.aperture.rounds,
+        "cut": float(len(release.aperture.cut)),
+        "bare": float(release.aperture.is_bare),
         "fit_cpu_seconds": fit_seconds,
         "run_cpu_seconds": seconds,
     }

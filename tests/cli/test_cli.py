@@ -265,7 +265,7 @@ def test_a_run_that_refuses_its_own_settings_leaves_the_budget_free(opened):
 
 
 def test_a_delta_that_is_no_small_probability_is_warned_about(people):
-    sidelight("ledger", "open", "loose.ledger", "--epsilon", 1, "--delta", "0.01", folder=people)
+    sidelight("ledger", "open", "loose.ledger", "--epsilon", 1, "--delta", "0.01", "--yes", folder=people)
 
     made = release(people, "--ledger", "loose.ledger")
 

@@ -75,7 +75,9 @@ def test_ctrl_c_says_how_to_resume_and_the_same_command_does(opened, monkeypatch
 
     assert code == 0, err
     assert len(after["runs"]) == 1
-    assert after["runs"][0]["events"] == len(json.loads((opened / "out/release.json").read_text())["events"])
+    assert after["runs"][0]["events"] == len(
+        json.loads((opened / "out/release.json").read_text())["card"]["events"]
+    )
     assert not (opened / "out.checkpoint").exists()
 
 

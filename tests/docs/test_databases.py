@@ -37,7 +37,7 @@ def office(postgres):
         def of(role):
             return postgres.to(name, user=role)
 
-        promise = Promise(Budget(epsilon=50.0, delta=1e-9), Unit("replace"), "people")
+        promise = Promise(Budget(epsilon=10.0, delta=1e-9), Unit("replace"), "people")
         sl.SqlLedger.create(f"{of('ledger_owner')}#people", promise)
         postgres.run(*statements("ledger_rights.sql"), url=url)
         yield of

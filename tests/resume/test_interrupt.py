@@ -76,7 +76,7 @@ def test_an_interrupted_release_says_how_to_go_on_and_goes_on(folder, outputs):
     assert code == 0, said
     assert len(ledger.runs()) == 1
     assert not ledger.runs()[0].is_open
-    assert len(list(ledger.events())) == 4
+    assert len(list(ledger.events())) == 5  # two rounds, and quality
     assert ledger.runs()[0].repeats == 0
     assert sorted(path.name for path in folder.iterdir() if "out" in path.name) == ["out"]
 
@@ -90,7 +90,7 @@ def test_a_release_that_was_written_is_not_written_again_and_its_journal_is_tidi
     code, said = run(folder)
 
     assert code == 0, said
-    assert "written already" in said
+    assert "was already complete" in said
     assert not (folder / "out.checkpoint").exists()
     assert SqlLedger.open(folder / "l.ledger").spent == spent
     assert run(folder)[0] == 2  # a third time, the folder is simply in use

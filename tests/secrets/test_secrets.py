@@ -131,8 +131,8 @@ def successes(url, which):
     schema, number = ("--schema", "people.toml"), ("--value", "age", "--bounds", "0", "9", "--epsilon", "5")
     small = ("--workload", "1-way", "--epsilon", "5")
     return [
-        ("ledger", "open", ledger, "--epsilon", "99", "--delta", "1e-9"),
-        ("ledger", "open", other, "--epsilon", "99", "--delta", "1e-9", "--json"),
+        ("ledger", "open", ledger, "--epsilon", "9", "--delta", "1e-9"),
+        ("ledger", "open", other, "--epsilon", "9", "--delta", "1e-9", "--json"),
         ("schema", "check", table, *schema),
         ("schema", "check", table, *schema, "--json"),
         ("plan", *schema, *small, "--ledger", ledger, "--public", public),
@@ -237,7 +237,7 @@ def test_all_commands_print_and_write_no_secret_however_the_address_is_written(s
 
 @pytest.mark.parametrize("place", range(len(unreadable("db"))))
 def test_commands_that_fail_print_and_write_no_secret(scene, place):
-    scene.run("ledger", "open", "people.ledger", "--epsilon", "99", "--delta", "1e-9")
+    scene.run("ledger", "open", "people.ledger", "--epsilon", "9", "--delta", "1e-9")
     for argv in failures(unreadable(scene.name)[place]):
         code, said = scene.run(*argv)
         assert code == 2, said
@@ -248,7 +248,7 @@ def test_commands_that_fail_print_and_write_no_secret(scene, place):
 def test_tables_and_databases_that_are_not_there_are_named_without_a_secret(scene):
     url = scene.urls()[0]
     elsewhere = url.replace(scene.name, "nowhere")
-    scene.run("ledger", "open", "people.ledger", "--epsilon", "99", "--delta", "1e-9")
+    scene.run("ledger", "open", "people.ledger", "--epsilon", "9", "--delta", "1e-9")
     for address in (f"{url}#nothing", f"{url}#strange", f"{elsewhere}#people", url):
         for argv in failures(address):
             assert scene.run(*argv)[0] == 2
@@ -295,7 +295,7 @@ def calls(address, folder):
 
 
 def promise(name):
-    return Promise(Budget(epsilon=20.0, delta=1e-9), Unit("replace"), name)
+    return Promise(Budget(epsilon=9.0, delta=1e-9), Unit("replace"), name)
 
 
 @pytest.mark.parametrize("place", range(len(unreadable("db"))))
@@ -345,7 +345,7 @@ def test_a_ledger_that_an_older_version_named_after_its_address_is_shown_without
 ):
     with monkeypatch.context() as older:
         older.setattr(Promise, "shown", property(lambda promise: promise.name))
-        SqlLedger.create("old.ledger", Promise(Budget(epsilon=20.0, delta=1e-9), Unit("replace"), name))
+        SqlLedger.create("old.ledger", Promise(Budget(epsilon=9.0, delta=1e-9), Unit("replace"), name))
 
     small = ("--schema", "people.toml", "--workload", "1-way", "--ledger", "old.ledger")
     for argv in (
@@ -363,7 +363,7 @@ def test_a_ledger_that_an_older_version_named_after_its_address_is_shown_without
 
 
 def test_a_release_that_an_older_version_wrote_is_reported_without_its_secret(scene):
-    scene.run("ledger", "open", "people.ledger", "--epsilon", "99", "--delta", "1e-9")
+    scene.run("ledger", "open", "people.ledger", "--epsilon", "9", "--delta", "1e-9")
     made = sl.release(
         "people.csv",
         schema="people.toml",

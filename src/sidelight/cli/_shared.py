@@ -44,6 +44,10 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the mechanism, such as rounds=30. May be repeated."),
 ]
+QualityShare = Annotated[
+    float,
+    typer.Option(help="Share of the budget that measures how far off the release is; 0 measures nothing."),
+]
 ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
 _CONTROL = re.compile("[\x7f-\x9f]")
 

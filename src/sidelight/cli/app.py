@@ -161,14 +161,14 @@ def _without_arguments(text: str) -> str:
 
 
 def _refused_by_the_machine(error: MemoryError | OSError) -> int:
-    """Report that memory or disk gave out; exit code 4 if the run had paid, and so can be resumed."""
+    """Report that memory or disk gave out; exit code 130 if the run had paid, and so can be resumed."""
     if isinstance(error, MemoryError):
         said = "there is not enough memory. Ask for less: coarser bins, fewer records, a smaller model."
     else:
         said = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
     notes = getattr(error, "__notes__", [])
     talk(_without_arguments(" ".join([f"error: {said}", *notes])))
-    return 4 if notes else 2
+    return 130 if notes else 2
 
 
 def _unexpected(error: Exception) -> int:

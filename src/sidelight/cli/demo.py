@@ -87,6 +87,9 @@ def demo(
         return
     talk("0 is exact, 2 is entirely wrong; half the error is the share of people counted in a wrong cell.")
     talk(_difference(errors))
+    for name, made in released.items():
+        if made.quality is not None:
+            talk(f"measured under ε, {name}: {made.quality.sentence}.")
     talk(f"ledger: both releases together spent ε = {together:.2f} of {2 * epsilon:g}.")
     talk(f"report: {reports[WITH].resolve()}")
     talk(f"        {reports[WITHOUT].resolve()}")

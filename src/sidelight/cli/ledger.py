@@ -1,5 +1,7 @@
 """``sidelight ledger``: make a promise once, see what was spent, verify that nothing was changed."""
 
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,8 @@ app = typer.Typer(
     help="A ledger holds the promise (ε, δ) about one table, and everything ever spent of it.",
     no_args_is_help=True,
 )
+_BAR = 30
+"""Characters of a bar that shows the whole budget."""
 Where = Annotated[str, typer.Argument(help="A ledger file, or a database URL.")]
 
 
@@ -37,9 +41,13 @@ def open_(
         str | None,
         typer.Option(help="Name of the table. Default: the file's name, or the text after # in an address."),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Make the promise even where it protects little (ε > 10, δ > 1e-5).")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Open a ledger with its promise. The promise can never be changed afterwards."""
+    from sidelight.errors import SettingError
     from sidelight.privacy.budget import Budget
     from sidelight.privacy.promise import Promise
     from sidelight.privacy.sql_ledger import SqlLedger
@@ -48,6 +56,11 @@ def open_(
 
     protects = Unit(unit, records)  # type: ignore[arg-type]  # checked by Unit itself
     promise = Promise(Budget(epsilon=epsilon, delta=delta), protects, name or ledger_name(where))
+    if promise.doubts and not yes:
+        raise SettingError(
+            " ".join(promise.doubts) + " A promise can never be changed. If you mean it, repeat the command "
+            "with --yes. Nothing was opened."
+        )
     ledger = SqlLedger.create(where, promise)
     if as_json:
         tell_json({"ledger": source_name(where), "promise": promise.as_json(), "head": ledger.head})
@@ -67,6 +80,7 @@ def show(
     set aside. The column `again` counts answers that were paid for a second time because a crash lost the
     first.
     """
+    from sidelight.privacy.meaning import Meaning
     from sidelight.privacy.sql_ledger import open_ledger
 
     ledger = open_ledger(where)
@@ -80,6 +94,7 @@ def show(
         "spent": float(ledger.spent),
         "left": float(ledger.left),
         "epsilon_spent": ledger.promise.budget.epsilon_of(ledger.tally),
+        "meaning": Meaning.of_tally(ledger.tally).sentence(ledger.promise.unit),
         "head": ledger.head,
         "runs": [run.as_json() for run in ledger.runs()],
     }
@@ -90,8 +105,11 @@ def show(
         return
     tell(f"{facts['name']}: promised ε = {facts['epsilon']:g} at δ = {facts['delta']:g} ({facts['unit']})")
     tell(f"spent  ε = {facts['epsilon_spent']:.4g}, {facts['spent'] / facts['capacity']:.1%} of the budget")
+    tell(f"means  {facts['meaning']}")
     tell(f"left   {_left(ledger)}")
     tell(f"head   {facts['head']}")
+    for line in _over_time(ledger):
+        tell(line)
     if facts["runs"]:
         columns = list(facts["runs"][0])
         tell_table("runs", columns, [[_small(value) for value in run.values()] for run in facts["runs"]])
@@ -190,6 +208,18 @@ def _left(ledger: "Ledger") -> str:
     if is_open:
         said += f", beside what {', '.join(is_open)} set aside (resume it, or `sidelight ledger close`)"
     return said
+
+
+def _over_time(ledger: "Ledger") -> Iterator[str]:
+    """How much of the budget was used after each run, as bars; an open run uses all that it was allotted."""
+    budget = ledger.promise.budget
+    used = Fraction(0)
+    for run in ledger.runs():
+        used += budget.price(run.allotment if run.is_open else run.spent)
+        share = min(1.0, float(used / budget.capacity))
+        filled = round(_BAR * share)
+        bar = "█" * filled + "░" * (_BAR - filled)
+        yield f"{run.when[:16].replace('T', ' ')}  {bar} {share:4.0%}  {run.label}"
 
 
 def _small(value: Any) -> Any:

@@ -8,6 +8,7 @@ from sidelight.cli._shared import (
     Json,
     MechanismName,
     PublicData,
+    QualityShare,
     SchemaFile,
     Settings,
     WorkloadName,
@@ -36,6 +37,7 @@ def plan(
     ledger: Annotated[
         str | None, typer.Option(help="A ledger, to see whether its remaining budget suffices.")
     ] = None,
+    quality_share: QualityShare = 0.02,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -49,9 +51,10 @@ def plan(
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(
         schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
-        workload=workload, public=one_or_all(public), ledger=book, settings=parse_settings(settings),
+        workload=workload, public=one_or_all(public), ledger=book,
+        quality_share=quality_share, settings=parse_settings(settings),
     )  # fmt: skip
-    facts = planned.as_json()
+    facts = planned.as_json() | {"meaning": planned.meaning}
     if book is not None:
         facts["affordable"] = book.can_pay(planned.allotment)
     if as_json:
@@ -69,9 +72,15 @@ def describe(facts: dict[str, Any]) -> str:
         f"workload   {facts['queries']} queries",
         f"protects   {facts['unit']['relation']}, {facts['unit']['records']} record(s) a person",
         f"cost       ε = {facts['epsilon']:g} at δ = {facts['delta']:g}, " + spent.format(**facts),
+        f"means      {facts['meaning']}",
         f"measures   up to {facts['measurements']} times, σ = {facts['noise_stddev']:.4g} on each number",
         f"memory     model {_size(facts['model_bytes'])}, exact counts {_size(facts['counting_bytes'])}",
     ]
+    if facts["quality_stddev"] is not None:
+        lines.append(
+            f"quality    {facts['quality_share']:.3g} of the budget measures the mean error of a table to "
+            f"± {facts['quality_stddev']:.3g} records"
+        )
     if "affordable" in facts:
         lines.append(f"ledger     {'can pay for it' if facts['affordable'] else 'CANNOT pay for it'}")
     lines += [f"note       {note}" for note in facts["notes"]]

@@ -9,6 +9,7 @@ from sidelight.cli._shared import (
     Json,
     MechanismName,
     PublicData,
+    QualityShare,
     Quiet,
     SchemaFile,
     Settings,
@@ -43,6 +44,7 @@ def release(
     public: PublicData = None,
     mechanism: MechanismName = None,
     workload: WorkloadName = "3-way",
+    quality_share: QualityShare = 0.02,
     settings: Settings = None,
     checkpoint: Annotated[
         Path | None,
@@ -53,6 +55,9 @@ def release(
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, as `plan` does, and stop.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Go on where the ledger knows the table under another schema only.")
     ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -76,10 +81,11 @@ def release(
     book = open_ledger(ledger)
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
-        workload=workload, public=one_or_all(public), ledger=book, settings=parse_settings(settings),
+        workload=workload, public=one_or_all(public), ledger=book,
+        quality_share=quality_share, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
-        facts = plan.as_json()
+        facts = plan.as_json() | {"meaning": plan.meaning}
         facts["affordable"] = book.can_pay(plan.allotment)
         tell_json(facts) if as_json else talk(describe(facts))
         return
@@ -98,7 +104,9 @@ def release(
             f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
         )
     check_room_for(out, "the release")
-    made = front_door.run(plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet))
+    made = front_door.run(
+        plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet), is_confirmed=yes
+    )
     try:
         made.save(out)
     except ReleaseError as error:
@@ -111,9 +119,13 @@ def release(
     if as_json:
         tell_json({"out": str(out), "card": made.card.as_json()})
     elif not quiet:
+        if made.quality is not None:
+            talk(f"{made.quality.sentence}.")
         talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card.epsilon_spent:.4g} spent.")
         if made.card.paid_again is not None:
             talk(_said_of_repeats(made.card.paid_again.events))
+        for sentence in made.card.unmeasured.sentences if made.card.unmeasured is not None else ():
+            talk(sentence)
         talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
 
 

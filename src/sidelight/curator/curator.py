@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from sidelight.curator.door import Door
 from sidelight.data.compact import Compact, count_compactly
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import smallest_dtype
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
+from sidelight.mean_errors import MeanErrors, Measured
 from sidelight.measurement import Measurement, NoiseKind, gaussian, laplace, measuring
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost
@@ -145,20 +147,39 @@ class Curator(Door):
         """The query's noisy answer: Gaussian noise for zCDP, Laplace for pure ε, or the ``noise`` named."""
         event = measuring(query, cost, self.unit, noise=noise)
 
-        def draw(exact: NDArray[np.int64]) -> NDArray[np.int64]:
-            if isinstance(event, events.Gaussian):
-                return gaussian(self._noise, exact, event)
-            return laplace(self._noise, exact, event)
-
-        noisy = self._pay_then(event, lambda: whole(query, self._exact(query)), draw)
+        noisy = self._pay_then(
+            event, lambda: whole(query, self._exact(query)), lambda exact: self._noisy(exact, event)
+        )
         where = f"round {self._rounds}: " if self._rounds else ""
         self._tell(f"{where}measured {query.describe()}")
         step = float(query.resolution)
         return Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
 
+    def mean_errors(self, asked: MeanErrors, model: CountSource) -> Measured:
+        """How far the model is from the table, as mean errors over sets of marginals: the end of a run.
+
+        Pays with all that was set aside. The model must be final: it is compared with the table, and
+        whoever changed it by what is found would need another budget to know how far off it is then.
+        """
+        event = asked.event(self._accountant.free(), self.unit)
+
+        def look() -> NDArray[np.int64]:
+            self._count_together(asked.marginals)
+            return asked.counted(
+                {
+                    place: error(self._exact(Marginal(asked.marginals[place])))
+                    for place, error in asked.each(model)
+                }
+            )
+
+        noisy = self._pay_then(event, look, lambda exact: self._noisy(exact, event))
+        self._progress.step("measured how far off the model is", share=1.0)
+        self._counts.clear()  # nothing is left to pay for another look at them
+        return asked.measured(noisy, event.stddev)
+
     def _tell(self, what: str) -> None:
         super()._tell(what)
-        if not self.remaining:
+        if not self.remaining and not self._accountant.set_aside:
             self._counts.clear()  # nobody can pay for another look at them
 
     def _selection(self, candidates: Sequence[Query], score: Score, cost: Cost, *, method: str) -> Any:
@@ -170,6 +191,12 @@ class Curator(Door):
         return make.at(
             cost, what=f"{len(candidates)} candidates", sensitivity=sensitivity, candidates=len(candidates)
         )
+
+    def _noisy(self, exact: NDArray[np.int64], event: events.Gaussian | events.Laplace) -> NDArray[np.int64]:
+        """Exact numbers with the noise that was paid for."""
+        if isinstance(event, events.Gaussian):
+            return gaussian(self._noise, exact, event)
+        return laplace(self._noise, exact, event)
 
     # PRIVACY: the three methods below see exact private counts. They are called only
     # inside a look, that is, after the event is paid and written.

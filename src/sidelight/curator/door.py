@@ -53,6 +53,7 @@ class Door:
         self,
         *,
         allotment: Cost,
+        set_aside: Cost | None = None,
         unit: Unit,
         ledger: Ledger,
         run: str | None = None,
@@ -61,7 +62,7 @@ class Door:
         progress: Progress | None = None,
     ) -> None:
         self.unit = agreed_unit(asked=unit, promise=ledger.promise)
-        self._accountant = Accountant(allotment)
+        self._accountant = Accountant(allotment, set_aside=set_aside)
         self._ledger = ledger
         self._run = run if run is not None else ledger.begin(allotment, label="a run")
         self._noise = noise if noise is not None else SystemNoise()
@@ -71,7 +72,7 @@ class Door:
 
     @property
     def allotment(self) -> Cost:
-        """What this run may spend in all."""
+        """What this run may spend in all, but for what is set aside for its end."""
         return self._accountant.allotment
 
     @property

@@ -1,7 +1,7 @@
 """What can be counted: a table, private or public, or a model. Queries and scores ask for nothing more."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ class CountSource(Protocol):
         ...
 
 
+@runtime_checkable
 class ManyCountSource(CountSource, Protocol):
     """A model that counts many marginals faster together than one by one, and chooses their order itself."""
 

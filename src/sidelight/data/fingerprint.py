@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sidelight._memory import blocks
 from sidelight.data.read import files_of
 from sidelight.data.table import Table
-from sidelight.privacy.marks import Marks
+from sidelight.privacy.marks import RECORDS, Marks
 from sidelight.sources import is_postgres, source_name
 
 _AT_ONCE = 1 << 24
@@ -35,7 +35,7 @@ def marks_of(table: Table, source: Any, key: str) -> Marks:
     if columns is None:
         return marks_of_source(source, key)
     schema = "" if table.schema is None else f" {table.schema.fingerprint[:16]}"
-    return {**marks_of_source(source, key), f"records{schema}": _of_codes(columns, table.domain.shape, key)}
+    return {**marks_of_source(source, key), f"{RECORDS}{schema}": _of_codes(columns, table.domain.shape, key)}
 
 
 def marks_of_source(source: Any, key: str) -> Marks:

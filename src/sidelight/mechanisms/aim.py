@@ -24,7 +24,13 @@ from sidelight.errors import SettingError
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
+from sidelight.mechanisms.candidates import (
+    Oversized,
+    check_sizes,
+    marginal_stddev,
+    oversized_marginals,
+    tractable,
+)
 from sidelight.mechanisms.paper import Paper
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
@@ -132,6 +138,7 @@ class AIM(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(r) for r in workload.closure(domain)),
+            oversized=oversized_marginals(domain, workload, limit_mb=self.max_model_mb),
             notes=(
                 "noise is that of the first rounds; it is halved whenever a round hardly moves the model",
             ),

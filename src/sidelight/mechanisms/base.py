@@ -35,6 +35,8 @@ class Outlook:
     """Memory of the model, at most."""
     counting_bytes: int
     """Memory of the exact counts that the curator holds, at most."""
+    oversized: tuple[Attrs, ...] = ()
+    """Marginals of the workload that are too large ever to be measured."""
     notes: tuple[str, ...] = ()
     """Further remarks for the person who reads the plan."""
 

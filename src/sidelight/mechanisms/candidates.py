@@ -44,6 +44,11 @@ def tractable(
     return kept or [attrs for attrs in wanted if len(attrs) == 1]
 
 
+def oversized_marginals(domain: Domain, workload: Workload, *, limit_mb: float) -> tuple[Attrs, ...]:
+    """The marginals of the workload that no model within the limit could hold: they are never measured."""
+    return tuple(attrs for attrs in workload.attribute_sets if mib(domain.size(attrs)) > limit_mb)
+
+
 def check_sizes(
     domain: Domain, workload: Workload, *, limit_mb: float, oversized: Oversized, name: str
 ) -> None:
@@ -70,11 +75,10 @@ def check_sizes(
         )
     if oversized == "skip":
         return
-    for attrs in workload.attribute_sets:
-        size = mib(domain.size(attrs))
-        if size > limit_mb:
-            raise TooLargeError(
-                f"the marginal {' × '.join(attrs)} of the workload needs {size:.3g} MB, above max_model_mb = "
-                f"{limit_mb:g}: it could never be measured. Raise max_model_mb, coarsen its attributes, take "
-                "it out of the workload, or have it answered from smaller marginals (oversized='skip')."
-            )
+    for attrs in oversized_marginals(domain, workload, limit_mb=limit_mb):
+        raise TooLargeError(
+            f"the marginal {' × '.join(attrs)} of the workload needs {mib(domain.size(attrs)):.3g} MB, above "
+            f"max_model_mb = {limit_mb:g}: it could never be measured. Raise max_model_mb, coarsen its "
+            "attributes, take it out of the workload, or have it answered from smaller marginals "
+            "(oversized='skip')."
+        )

@@ -31,7 +31,13 @@ from sidelight.errors import DataError
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, tractable
+from sidelight.mechanisms.candidates import (
+    Oversized,
+    check_sizes,
+    marginal_stddev,
+    oversized_marginals,
+    tractable,
+)
 from sidelight.mechanisms.paper import Paper
 from sidelight.mechanisms.told import JointRound
 from sidelight.models.graphical import GraphicalModel
@@ -170,6 +176,7 @@ class JAM(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(tau) for tau in closure),
+            oversized=oversized_marginals(domain, workload, limit_mb=self.max_model_mb),
             notes=("noise is that of the first round; every round that takes a public marginal lowers it",),
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sidelight import _check
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.measurement import measuring, stddev_of
 from sidelight.mechanisms.base import Outlook
@@ -118,18 +118,15 @@ def outlook(
     sigma = stddev_of(_measured(mwem), _measure_cost(mwem, rest), unit)
     sizes = [domain.size(attrs) for attrs in asked.attribute_sets]
     notes = [f"Each measured number has noise of σ ≈ {sigma:.3g}; with fewer rounds it has less."]
+    oversized: tuple[Attrs, ...] = ()
     if mwem.takes_components(domain):
         limit = mwem.max_component_cells
-        too_large = sum(size > limit for size in sizes)
+        oversized = tuple(attrs for attrs in asked.attribute_sets if domain.size(attrs) > limit)
         sizes = [size for size in sizes if size <= limit]
         # Each round makes or changes one component of two attributes or more.
         most = min(mwem.rounds, len(domain))
         model_bytes = 8 * (min(domain.size(), most * limit) + sum(domain.shape))
         notes.append(f"The model is a product of components of at most {limit} cells each.")
-        if too_large:
-            notes.append(
-                f"{too_large} queries of the workload are larger than that and will not be measured."
-            )
     else:
         model_bytes = 8 * domain.size() * (2 if mwem.output == "average" else 1)
     if len(set(asked.weights)) > 1:
@@ -139,6 +136,7 @@ def outlook(
         stddev=sigma,
         model_bytes=model_bytes,
         counting_bytes=8 * sum(sizes),
+        oversized=oversized,
         notes=tuple(notes),
     )
 

@@ -20,10 +20,20 @@ class Accountant:
     Rho(3/100)
     """
 
-    def __init__(self, allotment: Cost) -> None:
-        self.allotment = allotment
-        self._remaining = allotment
+    def __init__(self, allotment: Cost, *, set_aside: Cost | None = None) -> None:
+        self.set_aside: Cost = allotment * 0 if set_aside is None else set_aside
+        """What may be charged only once it is freed."""
+        self.allotment: Cost = type(allotment)(allotment.value - self.set_aside.value)
+        """What may be charged in all: less than was given, as long as a part of it is set aside."""
+        self._remaining: Cost = self.allotment
         self._events: list[Event] = []
+
+    def free(self) -> Cost:
+        """From now on what was set aside may be charged too; how much that is."""
+        freed, self.set_aside = self.set_aside, self.set_aside * 0
+        self.allotment = type(freed)(self.allotment.value + freed.value)
+        self._remaining = type(freed)(self._remaining.value + freed.value)
+        return freed
 
     @property
     def remaining(self) -> Cost:

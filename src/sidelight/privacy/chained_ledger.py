@@ -13,7 +13,7 @@ from sidelight.privacy.accountant import check_fits
 from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, cost_to_json
 from sidelight.privacy.chain import Line, Sums, is_apart
 from sidelight.privacy.event import Event
-from sidelight.privacy.marks import Marks, same_table
+from sidelight.privacy.marks import Marks, is_other_schema, same_table
 from sidelight.privacy.pages import Pages
 from sidelight.privacy.promise import Promise, cannot_draw_again, exhausted
 from sidelight.privacy.replay import replayed
@@ -59,6 +59,11 @@ class ChainedLedger(ABC):
 
     def for_table(self, marks: Marks) -> None:
         self._marks = dict(marks)
+
+    def has_other_schema(self, marks: Marks) -> bool:
+        with self._transaction(to_write=False) as pages:
+            about = pages.last("")
+        return about is not None and is_other_schema(marks, about.marks)
 
     def rebind(self, marks: Marks) -> None:
         with self._writing() as (pages, last):

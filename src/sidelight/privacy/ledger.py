@@ -63,6 +63,10 @@ class Ledger(Protocol):
         """Name the table of the next runs by its marks: ``begin`` records them, or refuses another table."""
         ...
 
+    def has_other_schema(self, marks: Marks) -> bool:
+        """Whether its table was seen under schemas, and never under the one that these marks are of."""
+        ...
+
     def rebind(self, marks: Marks) -> None:
         """From now on, recognise the ledger's table by these marks."""
         ...

@@ -22,6 +22,20 @@ def new_key() -> str:
     return secrets.token_hex(32)
 
 
+RECORDS = "records"
+"""How the names of marks begin that were taken of records under a schema."""
+
+
+def is_other_schema(ours: Marks, known: Marks) -> bool:
+    """Whether a table was seen under schemas, and never under this one.
+
+    >>> is_other_schema({"file": "1", "records b": "7"}, {"file": "1", "records a": "5"})
+    True
+    """
+    here, seen = ({name for name in marks if name.startswith(RECORDS)} for marks in (ours, known))
+    return bool(here and seen and not here & seen)
+
+
 def same_table(ours: Marks, theirs: Marks) -> bool | None:
     """Whether two sets of marks belong to one table; None where they cannot be compared.
 

@@ -6,8 +6,12 @@ from typing import Any
 
 from sidelight.errors import BudgetExhausted, LedgerError, SettingError
 from sidelight.privacy.budget import Budget, Cost, Rho, Tally
+from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.unit import Unit
 from sidelight.sources import shown_name
+
+MOST_EPSILON, MOST_DELTA = 10, 1e-5
+"""A promise beyond these is made only by somebody who says so."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,28 @@ class Promise:
         """The name, for messages and for all that is published."""
         # PRIVACY: ledgers of older versions were named after their address, with its password.
         return shown_name(self.name)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why somebody should think twice before making this promise, in sentences.
+
+        >>> from sidelight.privacy.budget import Budget
+        >>> Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "people").doubts
+        ()
+        """
+        said = []
+        if self.budget.epsilon > MOST_EPSILON:
+            spent = self.budget.pure() if self.budget.is_pure else self.budget.rho()
+            said.append(
+                f"ε = {self.budget.epsilon:g} is above {MOST_EPSILON} and protects little: "
+                f"{Meaning.of(spent).sentence(self.unit)}."
+            )
+        if self.budget.delta > MOST_DELTA:
+            said.append(
+                f"δ = {self.budget.delta:g} is above {MOST_DELTA:g}: with that probability the promise may "
+                "fail altogether, and δ should be well below 1/n."
+            )
+        return tuple(said)
 
     def as_json(self) -> dict[str, Any]:
         """A plain form from which ``from_json`` gives back an equal promise."""

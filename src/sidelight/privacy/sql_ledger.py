@@ -15,6 +15,7 @@ Against those, keep the ledger where only the data's owner writes, and compare w
 import os
 import re
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelight._extras import need
 from sidelight._files import named
-from sidelight.errors import LedgerError
+from sidelight.errors import LedgerError, PrivacyWarning
 from sidelight.privacy.chain import Line, promise_line
 from sidelight.privacy.chained_ledger import ChainedLedger
 from sidelight.privacy.ledger import Ledger
@@ -62,6 +63,8 @@ class SqlLedger(ChainedLedger):
                 "the ledger's name looks like the address of a database, and would stand in every release. "
                 "Name the table in plain words."
             )
+        for doubt in promise.doubts:
+            warnings.warn(doubt, PrivacyWarning, stacklevel=2)
         location = _Location(path_or_url)
         location.claim()
         try:

@@ -139,34 +139,36 @@ class PublicModel:
                 yield self._structure(halves, weights, most=len(public.domain))
 
 
-def narrowed(prior: Prior, *, share: float) -> Prior:
-    """The prior with fewer marginals, from half as many as attributes to one and a half times as many.
+def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
+    """The prior in a share of its room: q as fewer marginals tell it.
 
-    Many small marginals tie all attributes together, and then nothing that is measured later
+    They are from 0.4 to 1.4 times as many as attributes, and the smaller ones come first: many
+    marginals, or large ones, tie all attributes together, and nothing that is measured later
     fits into the tree.
     """
-    number = math.ceil((0.5 + share) * len(prior.domain))
-    kept = [attrs for attrs in prior.sets if len(attrs) > 1][:number]
-    return replace(prior, model=_kept(prior.model, kept))
+    number = math.ceil((0.4 + share) * len(prior.domain))
+    most_cells = share * limit_mb * 2**20 / BYTES_PER_CELL
+    return replace(prior, model=pruned(prior.model, most_cells=most_cells, most_marginals=number))
 
 
-def pruned(tree: GraphicalModel, *, most_cells: float, beside: Sequence[Attrs] = ()) -> GraphicalModel:
+def pruned(
+    tree: GraphicalModel,
+    *,
+    most_cells: float,
+    most_marginals: int | None = None,
+    beside: Sequence[Attrs] = (),
+) -> GraphicalModel:
     """A tree with fewer marginals, each as it was, such that there is room ``beside`` for others."""
-    kept = list[Attrs]()
-    wanted = [attrs for attrs in tree.potentials if len(attrs) > 1]
+    sets = list(tree.potentials)
+    kept: list[Attrs] = [attrs for attrs in sets if len(attrs) == 1]
+    number = len(sets) if most_marginals is None else len(kept) + most_marginals
     # Those first that hardly need room, so that one large marginal does not keep out ten small ones.
     for room in (most_cells / 8, most_cells / 4, most_cells / 2, most_cells):
-        for attrs in wanted:
-            held = SizeOracle(tree.domain, [*beside, *kept])
-            if attrs not in kept and held.cells_with(attrs) <= room:
+        for attrs in sets:
+            is_new = len(kept) < number and attrs not in kept
+            if is_new and SizeOracle(tree.domain, [*beside, *kept]).cells_with(attrs) <= room:
                 kept.append(attrs)
-    return _kept(tree, kept)
-
-
-def _kept(tree: GraphicalModel, some: Sequence[Attrs]) -> GraphicalModel:
-    """A tree with single attributes and some of its marginals, each as it was."""
-    kept = [attrs for attrs in tree.potentials if len(attrs) == 1 or attrs in some]
-    return tree if len(kept) == len(tree.potentials) else _refitted(tree, kept, kept)
+    return tree if len(kept) == len(sets) else _refitted(tree, kept, kept)
 
 
 def _without(tree: GraphicalModel, attr: str) -> GraphicalModel:

@@ -18,18 +18,28 @@ from sidelight.errors import ReleaseError, SidelightError
 from sidelight.mechanisms.paper import Paper
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.mechanisms.told import JointRound, Opening
-from sidelight.privacy.budget import Budget
+from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.convert import epsilon_of
 from sidelight.privacy.event import Event
+from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.unit import Unit
+from sidelight.releases.quality import Quality
 from sidelight.releases.typed_json import from_json, to_json
+from sidelight.releases.unmeasured import Unmeasured
 from sidelight.sources import shown_name
 from sidelight.uncertainty.disagreement import Disagreement
 from sidelight.uncertainty.model_error import ModelDispersion
 
 VERSION: Final = 1
 """Of the card's JSON. A new field with a default leaves it as it is; anything else makes it one more."""
-DERIVED: Final[Mapping[str, Any]] = {"promise": str, "epsilon_spent": float, "warning": str | None}
+NO_LEDGER: Final = "this release"
+"""What a release's own ledger is called where none was given: it ends with the run."""
+DERIVED: Final[Mapping[str, Any]] = {
+    "promise": str,
+    "epsilon_spent": float,
+    "meaning": str,
+    "warning": str | None,
+}
 """Written for people who read the JSON; worked out again, and so never believed, when a card is read."""
 
 
@@ -128,6 +138,10 @@ class Card:
 
     total: float
     """n, public or noisy."""
+    quality: Quality | None = None
+    """How far off the release is, as it was measured under ε; None where that was switched off."""
+    unmeasured: Unmeasured | None = None
+    """What no measurement covers; None on cards from before this was written."""
     model_error: ModelDispersion | None = None
     """What the measurements tell about the error of the model; None where none of them counted records."""
     notes: tuple[str, ...] = ()
@@ -166,6 +180,16 @@ class Card:
         """ε of what was charged, at the card's δ."""
         spent = float(self.spent)
         return spent if self.accounting == "pure" else epsilon_of(spent, self.delta)
+
+    @cached_property
+    def means(self) -> Meaning:
+        """What was charged, as the odds of somebody who accuses people."""
+        return Meaning.of(Epsilon(self.spent) if self.accounting == "pure" else Rho(self.spent))
+
+    @property
+    def meaning(self) -> str:
+        """The same in a sentence."""
+        return self.means.sentence(self.unit)
 
     @property
     def warning(self) -> str | None:

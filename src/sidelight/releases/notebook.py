@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sidelight._html import listed, table
+from sidelight.releases.card import NO_LEDGER
 
 if TYPE_CHECKING:
     from sidelight.releases.release import Release
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
 def release_html(release: "Release") -> str:
     """A small table: what was promised and spent, the attributes, and what was measured."""
     card, attrs = release.card, release.model.domain.attrs
-    facts = [
+    facts = [] if card.quality is None else [("how good", card.quality.sentence)]
+    facts += [
         ("mechanism", card.mechanism),
         ("privacy spent", f"ε = {card.epsilon_spent:.4g} of {card.epsilon:g}, at δ = {card.delta:g}"),
         ("records", f"{release.total:,.0f}"),
@@ -20,6 +22,10 @@ def release_html(release: "Release") -> str:
     if card.public is not None:
         records = card.public.records
         facts.append(("public data", "used" if records is None else f"{records:,.0f} records"))
+    if card.ledger.name == NO_LEDGER:
+        facts.append(("ledger", "none: nobody adds this release to others from the same table"))
+    if card.unmeasured is not None and card.unmeasured.attributes:
+        facts.append(("never measured", listed(card.unmeasured.attributes)))
     measured = dict.fromkeys(measurement.query.describe() for measurement in release.measurements)
     facts.append(("measured", listed(measured)))
     return table(

@@ -2,20 +2,25 @@
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sidelight._check import listed
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError, PrivacyWarning, SettingError, WorkloadError
+from sidelight.mean_errors import MeanErrors
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
-from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.meaning import Meaning
+from sidelight.privacy.promise import MOST_DELTA, agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.releases.prior_folder import read_public
+from sidelight.releases.quality import SHARE, set_aside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,8 @@ class Plan:
     unit: Unit
     public: Any = None
     """A public table; for APERTURE also a prior, an earlier release, or several of them."""
+    quality_share: float = SHARE
+    """Share of the budget that measures how far off the release is, once its model stands; 0: none."""
 
     @classmethod
     def of(
@@ -42,6 +49,7 @@ class Plan:
         workload: Workload | str | Path | Any = "3-way",
         public: Any = None,
         ledger: Ledger | None = None,
+        quality_share: float = SHARE,
         settings: dict[str, Any] | None = None,
     ) -> "Plan":
         """Make a plan: check every part and read the public data. Nothing private is read."""
@@ -57,15 +65,29 @@ class Plan:
             budget=Budget(epsilon=epsilon, delta=_delta(delta, ledger, recipe, epsilon)),
             unit=who,
             public=None if public is None else read_public(public, known),
+            quality_share=quality_share,
         )
         plan.mechanism.check(plan.domain, plan.workload, plan.public)
         plan._refuse_constants()
         for event in plan.mechanism.noisiest(
-            plan.domain, plan.workload, allotment=plan.allotment, unit=plan.unit
+            plan.domain, plan.workload, allotment=plan.for_mechanism, unit=plan.unit
         ):
             event.require_drawable()
+        plan._refuse_unmeasurable()
         _ = plan.outlook
         return plan
+
+    def _refuse_unmeasurable(self) -> None:
+        """Refuse a share for measured quality whose noise could not be drawn."""
+        if self.mean_errors is not None:
+            try:
+                self.mean_errors.event(self.set_aside, self.unit).require_drawable()
+            except SettingError as error:
+                raise SettingError(
+                    f"quality_share = {self.quality_share:g} of this budget is too little to measure how far "
+                    "off the release is: the noise would be more than can be drawn exactly. Give a larger "
+                    "epsilon or a larger quality_share, or switch it off with quality_share = 0."
+                ) from error
 
     def _refuse_constants(self) -> None:
         """Refuse queries whose answer no person can change: they need no protection, and no noise."""
@@ -86,10 +108,29 @@ class Plan:
         """The most that the run may spend."""
         return self.mechanism.allotment(self.budget)
 
+    @cached_property
+    def mean_errors(self) -> MeanErrors | None:
+        """Which mean errors are measured once the model stands; None where that is switched off."""
+        if not set_aside(self.allotment, self.quality_share)[0]:
+            return None
+        return MeanErrors.of(self.workload.attribute_sets, self.domain, type(self.allotment))
+
+    @property
+    def set_aside(self) -> Cost:
+        """What of the allotment is kept to measure how far off the release is."""
+        return set_aside(self.allotment, self.quality_share if self.mean_errors is not None else 0.0)[0]
+
+    @property
+    def for_mechanism(self) -> Cost:
+        """What of the allotment the mechanism may spend."""
+        return set_aside(self.allotment, self.quality_share if self.mean_errors is not None else 0.0)[1]
+
     @property
     def outlook(self) -> Outlook:
         """The run's noise and memory, from public information alone."""
-        return self.mechanism.outlook(self.domain, self.workload, allotment=self.allotment, unit=self.unit)
+        return self.mechanism.outlook(
+            self.domain, self.workload, allotment=self.for_mechanism, unit=self.unit
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The plan in plain values; a checkpoint is recognised by them, too."""
@@ -109,20 +150,61 @@ class Plan:
             "noise_stddev": outlook.stddev,
             "model_bytes": outlook.model_bytes,
             "counting_bytes": outlook.counting_bytes,
-            "notes": list(outlook.notes),
+            "quality_share": self.quality_share,
+            "quality_stddev": self.quality_stddev,
+            "notes": [*outlook.notes, *self.unmeasurable],
         }
+
+    @property
+    def meaning(self) -> str:
+        """What this much privacy loss allows somebody who accuses people, in a sentence."""
+        return Meaning.of(self.allotment).sentence(self.unit)
+
+    @property
+    def unmeasurable(self) -> tuple[str, ...]:
+        """What will not be measured, as far as that is known beforehand, in sentences."""
+        asked = [attrs for attrs in self.workload.attribute_sets if attrs]
+        outlook, said = self.outlook, []
+        if outlook.oversized:
+            names = listed((" × ".join(attrs) for attrs in outlook.oversized), 5)
+            said.append(f"Too large to be measured, so the model fills them in: {names}.")
+        if outlook.measurements < len(asked):
+            said.append(
+                f"At most {outlook.measurements:,} of the workload's {len(asked):,} marginals can be "
+                "measured; the model fills in the others."
+            )
+        reached = outlook.measurements * max(map(len, asked), default=0)
+        about = {attr for attrs in asked for attr in attrs}
+        if reached < len(about):
+            said.append(
+                f"At most {reached} of the workload's {len(about)} attributes can be measured at all. Ask "
+                "for more rounds, or for a mechanism that measures every attribute (aim)."
+            )
+        unasked = [attr for attr in self.domain.attrs if attr not in about]
+        if unasked:
+            said.append(f"Not in the workload, so not measured: {listed(unasked, 12)}.")
+        return tuple(said)
+
+    @property
+    def quality_stddev(self) -> float | None:
+        """σ, in records, of the mean error that will be measured; None where none is."""
+        if self.mean_errors is None:
+            return None
+        return self.mean_errors.event(self.set_aside, self.unit).stddev / self.mean_errors.sets[0].steps
 
     def check_total(self, records: int) -> None:
         """Refuse a table without records, or with too few for this much noise; n is public here."""
         if not records:
             raise DataError("the private table has no records. Nothing was charged.")
-        self.mechanism.check_total(float(records), allotment=self.allotment, unit=self.unit)
+        self.mechanism.check_total(float(records), allotment=self.for_mechanism, unit=self.unit)
 
-    def warn_about(self, records: int) -> None:
-        """Warn if δ is 1/n or more for a table of that (public) size n."""
-        if self.budget.delta >= 1 / max(records, 1):
+    def warn_about(self, records: int | None) -> None:
+        """Warn where δ is no small probability for a table of that size; None where the size is private."""
+        least = MOST_DELTA if records is None else 1 / max(records, 1)
+        if self.budget.delta >= least:
+            bound = f"{MOST_DELTA:g}" if records is None else "1/n"
             warnings.warn(
-                f"delta = {self.budget.delta:g} is at least 1/n: the promise would allow publishing some "
+                f"delta = {self.budget.delta:g} is at least {bound}: the promise would allow publishing some "
                 "person's record outright. Choose a delta well below 1/n, such as 1/n².",
                 PrivacyWarning,
                 stacklevel=3,

@@ -16,6 +16,7 @@ from sidelight.measurement import Measurement
 from sidelight.models.model import Array, Model
 from sidelight.privacy.event import Event
 from sidelight.releases.card import Card
+from sidelight.releases.quality import Quality
 from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
 
 
@@ -45,6 +46,11 @@ class Release:
         """The number of records n: exact where it is public, otherwise noisy."""
         return self.model.total
 
+    @property
+    def quality(self) -> Quality | None:
+        """How far off the release's tables are, as it was measured under ε; None where it was not."""
+        return self.card.quality
+
     def count(self, attrs: Iterable[str] | str) -> Array:
         """Released counts over these attributes; the axes are in the order asked, the sum is the total."""
         return np.asarray(self.model.count(_names(attrs)), dtype=np.float64)
@@ -59,8 +65,8 @@ class Release:
         ``noise_error`` is the standard error due to noise; it is missing where no noise is known to be in the
         counts. ``model_error`` is the standard error due to the model and the public data; it is missing in
         releases of versions that did not estimate it. ``standard_error`` and the interval include both.
-        The source is ``private`` (noisy answers), ``both`` (noisy answers and public data) or ``model``.
-        See docs/guides/error_bars.md.
+        The source is ``private`` (noisy answers), ``both`` (noisy answers and public data), ``model``, or
+        ``unmeasured`` if one of the attributes was never measured. See docs/guides/error_bars.md.
         """
         import pyarrow as pa
 

@@ -1,6 +1,7 @@
 """``sl.release``: from a private table to a release in one call."""
 
 import platform
+import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -14,9 +15,11 @@ from sidelight.data.fingerprint import marks_of
 from sidelight.data.leak_guard import refuse_same
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
+from sidelight.errors import LedgerError, PrivacyWarning
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
+from sidelight.privacy.event import Event
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
 from sidelight.privacy.marks import Marks
 from sidelight.privacy.noise import NoiseSource, SystemNoise
@@ -24,10 +27,12 @@ from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
-from sidelight.releases.card import AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
+from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
 from sidelight.releases.prior_folder import marks_of_public
+from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
+from sidelight.releases.unmeasured import Unmeasured
 from sidelight.uncertainty.disagreement import Disagreement, disagreements
 
 _LISTED = 2000
@@ -48,6 +53,7 @@ def release(
     checkpoint: str | Path | None = None,
     noise: NoiseSource | None = None,
     progress: bool | Progress = True,
+    quality_share: float = SHARE,
     **settings: Any,
 ) -> Release:
     """Spend privacy budget once, and get a release that anyone may see.
@@ -69,6 +75,8 @@ def release(
         checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
         noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
         progress: whether to show progress bars on standard error, if that is a terminal.
+        quality_share: the share of the budget that measures how far off the release is: ``release.quality``.
+            0 measures nothing.
         settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
@@ -77,10 +85,11 @@ def release(
     with bars.phase("plan"):
         plan = Plan.of(
             schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
-            workload=workload, public=public, ledger=book, settings=settings,
+            workload=workload, public=public, ledger=book,
+            quality_share=quality_share, settings=settings,
         )  # fmt: skip
     if book is None:
-        book = MemoryLedger(Promise(plan.budget, plan.unit, "this release"))
+        book = MemoryLedger(Promise(plan.budget, plan.unit, NO_LEDGER))
     return run(plan, private, ledger=book, checkpoint=checkpoint, noise=noise, progress=bars)
 
 
@@ -92,8 +101,12 @@ def run(
     checkpoint: str | Path | None = None,
     noise: NoiseSource | None = None,
     progress: Progress,
+    is_confirmed: bool = True,
 ) -> Release:
-    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run."""
+    """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run.
+
+    A ledger that has seen its table under other schemas only says so; unless ``is_confirmed``, it refuses.
+    """
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
     identity = _identity(plan)
@@ -107,8 +120,13 @@ def run(
         # PRIVACY: n is public under replacement.
         plan.check_total(table.records)
         plan.warn_about(table.records)
+    else:
+        plan.warn_about(None)
     if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
-        ledger.for_table(marks_of(table, private, ledger.key))
+        marks = marks_of(table, private, ledger.key)
+        if ledger.has_other_schema(marks):
+            _say_other_schema(ledger, is_confirmed=is_confirmed)
+        ledger.for_table(marks)
     label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
 
     def tables(key: str) -> dict[str, Marks]:
@@ -121,10 +139,15 @@ def run(
             ledger.begin(plan.allotment, label=label, run=number)
         with progress.phase(plan.mechanism.name):
             curator = Curator(
-                table, allotment=plan.allotment, unit=plan.unit, ledger=ledger, run=number,
-                noise=source, journal=journal, progress=progress,
+                table, allotment=plan.allotment, set_aside=plan.set_aside, unit=plan.unit,
+                ledger=ledger, run=number, noise=source, journal=journal, progress=progress,
             )  # fmt: skip
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
+        quality = None
+        if plan.mean_errors is not None:
+            with progress.phase("quality"):
+                measured = curator.mean_errors(plan.mean_errors, outcome.model)
+                quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
         ledger.close(number)
     except BaseException as error:
         # A run without a checkpoint cannot be resumed, and a run that paid for nothing need not be: what it
@@ -145,13 +168,28 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    card = _card(plan, outcome, ledger, number, source)
+    card = _card(plan, outcome, curator.events, quality, ledger, number, source)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
+    """Warn, or refuse: spending adds up over schemas, but another schema may be a slip."""
+    said = (
+        f"{ledger.promise.shown!r} has paid for releases under another schema. What this one spends is added "
+        "to theirs."
+    )
+    if not is_confirmed:
+        raise LedgerError(
+            f"{said} If this is the table and the schema that you mean, repeat the command with --yes. "
+            "Nothing was charged."
+        )
+    warnings.warn(said, PrivacyWarning, stacklevel=4)
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
     """What identifies a run: a checkpoint resumes only if all of it is the same."""
-    return {**plan.as_json(), "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
+    planned = {name: value for name, value in plan.as_json().items() if name != "notes"}  # only words
+    return {**planned, "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
 def _journal(
@@ -169,10 +207,17 @@ def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
-def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: NoiseSource) -> Card:
+def _card(
+    plan: Plan,
+    outcome: Outcome,
+    events: tuple[Event, ...],
+    quality: Quality | None,
+    ledger: Ledger,
+    run_id: str,
+    noise: NoiseSource,
+) -> Card:
     """The release's card: how the release was made, and nothing private."""
     charged = ledger.run(run_id)
-    events = outcome.events
     paid_again = None
     if charged.repeats:
         # A crash lost what was drawn, or the checkpoint was a copy: the ledger was charged for all draws.
@@ -197,6 +242,10 @@ def _card(plan: Plan, outcome: Outcome, ledger: Ledger, run_id: str, noise: Nois
         public=_public(plan, outcome),
         schema=plan.schema.fingerprint,
         total=outcome.model.total,
+        quality=quality,
+        unmeasured=Unmeasured.after(
+            outcome.measurements, plan.workload.attribute_sets, plan.domain, public_attrs=outcome.public_attrs
+        ),
         model_error=outcome.model_error,
         notes=outcome.notes,
         rounds=outcome.rounds,

@@ -17,6 +17,7 @@ from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
+from sidelight.releases.quality import SHARE
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
 
@@ -43,6 +44,7 @@ class Synthesizer:
         checkpoint: a folder for the journal of paid answers; after an interruption the same fit resumes.
         noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
         progress: whether to show progress bars on standard error, if that is a terminal.
+        quality_share: the share of the budget that measures how far off ``release_`` is.
 
     >>> import numpy as np, sidelight as sl
     >>> schema = sl.Schema.from_domain({"age": 4, "sex": 2})
@@ -70,6 +72,7 @@ class Synthesizer:
         checkpoint: str | Path | None = None,
         noise: NoiseSource | None = None,
         progress: bool | Progress = True,
+        quality_share: float = SHARE,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -81,6 +84,7 @@ class Synthesizer:
         self.checkpoint = checkpoint
         self.noise = noise
         self.progress = progress
+        self.quality_share = quality_share
 
     def fit(self, private: Any, y: None = None, *, public: Any = None) -> Self:
         """Spend ε on the private table, and keep the result as ``release_``.
@@ -122,6 +126,7 @@ class Synthesizer:
             checkpoint=self.checkpoint,
             noise=self.noise,
             progress=self.progress,
+            quality_share=self.quality_share,
         )
         return self
 

@@ -12,13 +12,15 @@ from typing import Literal
 import numpy as np
 
 from sidelight.data.domain import Attrs
+from sidelight.mean_errors import MEAN_ERRORS
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.privacy.event import Event, Exponential, Gaussian, Laplace, Parallel, PermuteAndFlip
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
 from sidelight.report.words import joined, shortened
 
-Step = Literal["total", "select", "measure"]
+Step = Literal["total", "select", "measure", "quality"]
+STEPS: tuple[Step, ...] = ("total", "select", "measure", "quality")
 
 _LISTED, _TRIED, _TRIED_CELLS = 150, 30, 50_000
 """Most measured marginals listed with their expected error; most others; most cells of such another."""
@@ -90,8 +92,6 @@ class ExpectedErrors:
 class Facts:
     """Everything the page says about budget and noise."""
 
-    belief: float
-    """e^ε / (1 + e^ε), the largest posterior of somebody whose prior about one person was one half."""
     currency: str
     """The unit of all costs: ρ or ε."""
     spendings: tuple[Spending, ...]
@@ -128,7 +128,6 @@ def collect(release: Release) -> Facts:
         for number, event in enumerate(card.events, start=1)
     )
     return Facts(
-        belief=1 / (1 + math.exp(-min(card.epsilon, 700.0))),
         currency="ε" if card.accounting == "pure" else "ρ",
         spendings=spendings,
         spent=spent,
@@ -142,6 +141,8 @@ def step_of(event: Event) -> Step:
     """Which step of the loop an event paid for."""
     if isinstance(event, Exponential | PermuteAndFlip):
         return "select"
+    if event.what.startswith(MEAN_ERRORS):
+        return "quality"
     return "total" if event.what == Marginal(()).describe() else "measure"
 
 

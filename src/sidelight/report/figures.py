@@ -10,7 +10,7 @@ from html import escape
 import numpy as np
 
 from sidelight.models.model import Array
-from sidelight.report.facts import Spending
+from sidelight.report.facts import STEPS, Spending
 from sidelight.report.layout import force_layout
 from sidelight.report.pictures import OneWay, Structure, TwoWay
 from sidelight.report.words import counted, joined, listed, number, shortened, width
@@ -31,9 +31,7 @@ def budget_bar(key: str, spendings: Sequence[Spending], unspent: float, *, most:
         segments.append(
             f'<rect class="unspent" x="{_at(1000 * at)}" y="0" width="{_at(1000 * unspent)}" height="36"/>'
         )
-    shares = {
-        step: sum(s.share for s in spendings if s.step == step) for step in ("total", "select", "measure")
-    }
+    shares = {step: sum(s.share for s in spendings if s.step == step) for step in STEPS}
     words = ", ".join(f"{share:.1%} to {step}" for step, share in shares.items() if share)
     description = f"{counted(len(spendings), 'event')}: {words or 'nothing spent'}; {unspent:.1%} not spent."
     return _svg(key, "Where the budget went", description, 1000, 36, segments, stretch=True)

@@ -13,6 +13,7 @@ from typing import Any
 from sidelight._files import named, write_text
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
+from sidelight.releases.quality import WORDS
 from sidelight.releases.release import Release
 from sidelight.report import figures, pictures, words
 from sidelight.report.exact import compare, with_exact
@@ -97,6 +98,7 @@ def render(release: Release, *, against: Any = None) -> str:
         errors=expected_errors(release),
         comparison=comparison,
         provenance=provenance(release, title),
+        quality_words=WORDS,
         most={"events": _EVENTS, "rows": _ROWS, "names": _NAMES},
     )
     return page

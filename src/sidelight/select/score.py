@@ -25,10 +25,11 @@ from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, Query, answer
 
-_STEP_BITS = 18
+STEP_BITS = 18
+"""A model's answers are rounded to multiples of 2⁻¹⁸ before errors are summed."""
 _FINE_STEP_BITS = 20
 """The same for linear queries, whose weights are multiples of 2⁻²⁰."""
-LARGEST_ERROR = 2.0 ** (53 - _STEP_BITS)
+LARGEST_ERROR = 2.0 ** (53 - STEP_BITS)
 """Up to this, sums of multiples of the step are exact."""
 _CELLS_AT_ONCE = 1 << 14
 
@@ -122,7 +123,7 @@ def l1_error(exact: NDArray[Any], model: NDArray[Any]) -> float:
     >>> l1_error(np.array([3, 0]), np.array([1.0, 0.25]))
     2.25
     """
-    bits = _STEP_BITS if exact.dtype.kind in "iu" else _FINE_STEP_BITS
+    bits = STEP_BITS if exact.dtype.kind in "iu" else _FINE_STEP_BITS
     error = 0.0
     for some in blocks(exact.size, _CELLS_AT_ONCE):
         error += float(np.abs(exact[some] - on_steps(model[some], bits)).sum())
@@ -130,7 +131,7 @@ def l1_error(exact: NDArray[Any], model: NDArray[Any]) -> float:
     return min(error, 2.0 ** (53 - bits))
 
 
-def on_steps(answers: NDArray[Any], bits: int = _STEP_BITS) -> NDArray[np.float64]:
+def on_steps(answers: NDArray[Any], bits: int = STEP_BITS) -> NDArray[np.float64]:
     """A model's answers as multiples of 2⁻ᵇⁱᵗˢ."""
     stepped: NDArray[np.float64] = answers * 2.0**bits
     np.rint(stepped, out=stepped)

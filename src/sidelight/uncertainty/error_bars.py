@@ -47,7 +47,7 @@ from sidelight.uncertainty.dispersion import variance_at_one
 from sidelight.uncertainty.model_error import ModelDispersion, pairs, pairs_of
 
 Array = NDArray[np.float64]
-Source = Literal["private", "both", "model"]
+Source = Literal["private", "both", "model", "unmeasured"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,8 @@ class ErrorBars:
     """None where nothing is known about the model's error: the interval is of noise alone, or missing."""
     total: float
     source: Source
-    """What the counts rest on: noisy answers, answers and a prior, or the model between them."""
+    """What the counts rest on: noisy answers, answers and a prior, the model between them; or, for some
+    attribute, nothing that was measured."""
     reaches: tuple[Reach, ...] = ()
     """Where the source is the model: how noise reaches it."""
 
@@ -118,6 +119,11 @@ class ErrorBars:
                 "No interval: these attributes were not measured together, and nothing tells how far the "
                 "model is off there. Ask for fewer attributes."
             )
+        if self.source == "unmeasured":
+            return (
+                "Some of these attributes were never measured: what is said of them comes from public data "
+                "alone, and the interval from how far the model was off elsewhere."
+            )
         if self.source == "model":
             return (
                 "Nothing measured these attributes together: the interval is the model's error, as estimated "
@@ -151,6 +157,7 @@ class ModelErrors:
         self._model = model
         self._measured = [made for made in measurements if isinstance(made.query, Marginal)]
         self._pairs = pairs_of(measurements)
+        self._about = {attr for made in measurements for attr in made.query.attrs}
         self._told = told is not None
         error = told or ModelDispersion(levels={}, trials={})
         self._levels, self._untold = error.levels, frozenset(error.untold)
@@ -165,11 +172,12 @@ class ModelErrors:
         stddev = noise_stddev(self._measured, attrs, domain)
         if stddev is None:
             s = self._level(attrs)
+            source: Source = "model" if self._about.issuperset(attrs) else "unmeasured"
             if s is None:
-                return ErrorBars(counts, None, None, total, "model")
+                return ErrorBars(counts, None, None, total, source)
             reaches = self._reaches(attrs, counts / total)
             through = np.sum([reach.variances() for reach in reaches], axis=0) if reaches else None
-            return ErrorBars(counts, through, s * at_one, total, "model", reaches)
+            return ErrorBars(counts, through, s * at_one, total, source, reaches)
         noise = np.full(counts.shape, stddev**2)
         if not self._told:
             return ErrorBars(counts, noise, None, total, "private")

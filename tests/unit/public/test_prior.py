@@ -231,9 +231,7 @@ def test_maximum_likelihood_meets_targets_that_overlap():
 
 
 @pytest.mark.parametrize(("share", "number"), [(0.0, 2), (1.0, 6)])
-def test_a_narrowed_prior_has_from_half_as_many_marginals_as_attributes_to_three_halves_and_agrees_on_them(
-    share, number
-):
+def test_a_narrowed_prior_has_fewer_marginals_and_agrees_on_them(share, number):
     table = table_of(codes_of(4000))
     sets = [c for c in CLOSURE if len(c) < 3]
     whole = Prior(
@@ -242,7 +240,7 @@ def test_a_narrowed_prior_has_from_half_as_many_marginals_as_attributes_to_three
         4000.0,
     )
 
-    part = narrowed(whole, share=share)
+    part = narrowed(whole, share=share or 1e-3, limit_mb=1.0)
 
     kept = [attrs for attrs in part.sets if len(attrs) > 1]
     assert len(kept) == min(number, 6)

@@ -94,7 +94,7 @@ def test_the_bars_are_those_of_the_release_and_hold_its_models_error():
         assert drawn.half == pytest.approx(release.count(attr) - low)
     assert (seen.stddev, unseen.stddev) == (2.0, None)
     assert unseen.model_error == pytest.approx(math.sqrt(3 * 50 * 0.5), rel=0.01)
-    assert "the interval is the model" in one_way_chart("k", unseen)
+    assert "these attributes were never measured" in one_way_chart("k", unseen)
 
 
 def test_measured_pairs_come_first_and_the_most_informative_of_them_before_the_others():

@@ -136,7 +136,8 @@ def test_what_the_page_says_was_spent_is_what_the_card_and_the_events_say(releas
         in page.text
     )
     assert f"{released.card.epsilon_spent:.4g}" in words
-    assert "at most 73.1% sure" in words  # e/(1 + e), for ε = 1
+    assert released.card.meaning in words
+    assert "finds at most 8.4%" in released.card.meaning  # for ε = 1 at δ = 10⁻⁶
     for event in released.events:
         assert event.what in page.text
 
@@ -225,7 +226,8 @@ def test_a_folder_gives_the_same_page_as_the_release_it_holds(released, tmp_path
         ({"delta": 0}, "δ = 0 cannot be kept"),
         ({"unit": {"relation": "sometimes", "records": 1}}, "card.unit.relation must be 'replace' or"),
         ({"unit": None}, "card.unit must be an object; got None"),
-        ({"quality": 1}, "card holds 'quality', which this sidelight does not know"),
+        ({"flavour": 1}, "card holds 'flavour', which this sidelight does not know"),
+        ({"quality": 1}, "card.quality must be an object"),
         ({"version": 2}, "version 2; this sidelight reads versions up to 1. Update sidelight"),
     ],
 )

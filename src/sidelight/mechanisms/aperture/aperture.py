@@ -41,7 +41,14 @@ from sidelight.mechanisms.aperture.refitting import beside, refitted, taken_in
 from sidelight.mechanisms.aperture.reweighting import Reweighting
 from sidelight.mechanisms.aperture.worth import PART, heard, public_room, worth_asking_again
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import Oversized, check_sizes, marginal_stddev, mib, tractable
+from sidelight.mechanisms.candidates import (
+    Oversized,
+    check_sizes,
+    marginal_stddev,
+    mib,
+    oversized_marginals,
+    tractable,
+)
 from sidelight.mechanisms.told import OpenedMarginal, Opening
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
@@ -57,7 +64,7 @@ from sidelight.public.trust import trusted
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
-from sidelight.trees.triangulation import BYTES_PER_CELL
+from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
 OnePublic = Table | WeightedRecords | Model | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -85,7 +92,7 @@ class Aperture(Mechanism):
     """Most answers to single attributes beyond the first; which, and how many, noisy answers tell."""
     select_share: float = 0.1
     """Share of each round that selects."""
-    contest_share: float = 0.01
+    contest_share: float = 0.02
     """Share of the budget that asks once whether the public relations hold."""
     max_contests: int = 5
     """How often that is asked at most; 0 trusts them all."""
@@ -143,11 +150,11 @@ class Aperture(Mechanism):
 
         spare = beyond(curator.remaining, mixture_cost)
         late, for_tree = spare.split(self._particle_share(model, list(small), spare, curator.unit))
-        tree = Rounds(self.max_rounds, for_tree, self.select_share, curator.unit)
-        for done in range(self.max_rounds if for_tree else 0):
+        tree = Rounds(min(self.max_rounds, len(small)), for_tree, self.select_share, curator.unit)
+        for done in range(tree.number if for_tree else 0):
             allowed = tractable(
                 curator.domain, [*prior.sets, *beliefs.held], heard(model, list(small), stddev=tree.stddev),
-                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / self.max_rounds),
+                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / tree.number),
             )  # fmt: skip
             # SELECT the marginal whose measuring is expected to improve the model most.
             score = ExpectedImprovement(
@@ -158,7 +165,7 @@ class Aperture(Mechanism):
             measurements.append(curator.measure(chosen, tree.measure_cost).against(model))
             # ESTIMATE how far it strays from the model, then the model itself.
             beliefs.add(measurements[-1])
-            model = beliefs.estimate(model, last=done == self.max_rounds - 1)
+            model = beliefs.estimate(model, last=done == tree.number - 1)
 
         blend: GraphicalModel | Blend = model
         is_bare = False
@@ -186,7 +193,7 @@ class Aperture(Mechanism):
             (*measurements, *found),
             curator.events,
             aperture=Opening(
-                rounds=self.max_rounds if for_tree else 0,
+                rounds=tree.number if for_tree else 0,
                 asked_again=tuple(answer.query.attrs[0] for answer in again),
                 public_records=beliefs.prior.records,
                 public_marginals=tuple(attrs for attrs in beliefs.prior.sets if len(attrs) > 1),
@@ -198,6 +205,7 @@ class Aperture(Mechanism):
                 particle_rounds=len(found),
                 particles=len(released.records) if isinstance(released, Support) else 0,
             ),
+            public_attrs=tuple(attr for attr in curator.domain.attrs if beliefs.prior.tells([attr])),
             dispersions=beliefs.dispersions(),
         )
 
@@ -241,7 +249,7 @@ class Aperture(Mechanism):
         model, beliefs = taken_in(prior, singles, total)
         noise = Rounds(self.max_rounds, spare, self.select_share, unit).stddev
         share = public_room(beliefs, model, candidates, stddev=noise)
-        return narrowed(prior, share=share)
+        return narrowed(prior, share=share, limit_mb=self.max_model_mb / 2)
 
     def _asked_again(
         self,
@@ -271,8 +279,8 @@ class Aperture(Mechanism):
     ) -> float:
         """What no tree has to hold gets a share where as many marginals can be heard as it has rounds for."""
         late, _ = spare.split(self.particle_share)
-        if not late:
-            return 0.0
+        if not late or mib(SizeOracle(model.domain, candidates).cells) <= self.max_model_mb:
+            return 0.0  # a tree can hold all there is
         noise = Rounds(self.max_particle_rounds, late, self.select_share, unit).stddev
         enough = min(self.max_particle_rounds, len(candidates))
         return self.particle_share if len(heard(model, candidates, stddev=noise)) >= enough else 0.0
@@ -363,6 +371,7 @@ class Aperture(Mechanism):
             stddev=marginal_stddev(measure_cost, unit),
             model_bytes=int(self.max_model_mb * 2**20),
             counting_bytes=8 * sum(domain.size(c) for c in closure),
+            oversized=oversized_marginals(domain, workload, limit_mb=self.max_model_mb),
             notes=("noise is that of the most rounds; where there are fewer, each has less of it",),
         )
 

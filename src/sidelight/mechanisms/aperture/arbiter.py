@@ -37,8 +37,8 @@ ALL = "*"
 
 _JUDGE_BY = 150
 """Most marginals by which candidates are judged: of a larger workload, an even part."""
-_FAITH = 5.0
-"""Log-odds of all public relations against none, and against all cuts together, before the arbiter looks."""
+_FAITH, _FAITH_IN_EACH = 5.0, 3.0
+"""Log-odds, before the arbiter looks, of all public relations against none, and against all cuts together."""
 _PARTS = (0.0, 0.5, 1.0)
 _LIKING = 3.0
 """Log-odds of taking all against none, of others and of records alike."""
@@ -81,7 +81,7 @@ class Arbiter:
         ``model`` has the public relations, ``alone`` has none; both follow the answers to single attributes.
         """
         said = _cuts(self.curator.domain, open_)
-        log_odds = [_FAITH, *[-np.log(len(open_))] * len(open_), 0.0]
+        log_odds = [0.0, *[-_FAITH_IN_EACH - np.log(len(open_))] * len(open_), -_FAITH]
         contest = Contest([model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds)
         return [None, *open_, ALL][self.choose(contest, cost)]
 

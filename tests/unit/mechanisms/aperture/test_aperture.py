@@ -50,7 +50,7 @@ def test_every_bit_of_the_budget_is_spent_as_the_recipe_says(toy):
     assert all(isinstance(event, Gaussian) for event in ones)
     assert sum(event.cost.value for event in ones) == Fraction(1, 2) * Fraction(0.05)
     assert contest.what == "5 options, by 3 queries"
-    assert contest.cost.value == Fraction(1, 2) * Fraction(0.01)
+    assert contest.cost.value == Fraction(1, 2) * Fraction(0.02)
     assert mixture.cost.value == Fraction(1, 2) * Fraction(0.03)
     assert len(rest) == 8
     for select, measure in zip(rest[::2], rest[1::2], strict=True):

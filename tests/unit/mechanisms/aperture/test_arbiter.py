@@ -223,15 +223,19 @@ def test_without_a_contest_every_public_relation_leads():
     assert release.aperture.cut == ()
 
 
+def model_of(table):
+    prior = ROOMY.prior(table, DOMAIN, CLOSURE)
+    return GraphicalModel(DOMAIN, float(PRIVATE.records), prior.model.potentials)
+
+
 def test_at_the_end_answers_without_public_data_win_where_public_data_spoil_them():
-    """Relations that lie lead to the end, since nobody asked before."""
-    trusting = replace(ROOMY, max_contests=0, max_rounds=8)
+    lies, truth = model_of(lying(*"abcd")), model_of(table_of(8000, seed=2))
+    records = Support.of_table(lying(*"abcd"), total=float(PRIVATE.records))
+    for bare, model in ((truth, lies), (lies, truth)):
+        curator = curator_of("1")
+        arbiter = Arbiter.of(curator, CLOSURE, total=float(PRIVATE.records), limit_mb=1.0)
 
-    release = trusting.run(curator_of("1"), WORKLOAD, public=lying(*"abcde"))
-    bare = replace(ROOMY, max_rounds=8).run(curator_of("1"), WORKLOAD)
-
-    assert release.aperture.is_bare
-    assert error(release) < 1.2 * error(bare)
+        assert arbiter.mixed(model, [(records, 0.5)], bare, curator.remaining) is truth
 
 
 def test_of_two_public_tables_the_one_that_lies_is_left_out():
@@ -248,10 +252,9 @@ def test_of_two_public_tables_the_one_that_lies_is_left_out():
 def test_endless_budget_finds_the_best_candidate():
     """Each of the tables errs less than the one before it."""
     tables = [lying(*"abcd"[:k]) for k in (4, 2, 1, 0)]
-    priors = [ROOMY.prior(table, DOMAIN, CLOSURE) for table in tables]
-    models = [GraphicalModel(DOMAIN, float(PRIVATE.records), prior.model.potentials) for prior in priors]
+    models = [model_of(table) for table in tables]
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
-        curator = curator_of("100000000")
+        curator = curator_of("1000000")
         arbiter = Arbiter.of(curator, CLOSURE, total=float(PRIVATE.records), limit_mb=1.0)
 
         assert order[arbiter.best([models[k] for k in order], curator.remaining)] == 3
@@ -320,4 +323,4 @@ def test_a_candidate_from_an_unpaid_look_is_seen_in_the_chances():
     # The honest candidate moves by what 50 replaced records can: 2 each.
     assert moves[Arbiter].max() <= 100
     # The spoilt one hardly errs on either table: it moved with the data, which its sensitivity does not know.
-    assert moves[Peeking][-1] < 1e-6 * PRIVATE.records
+    assert moves[Peeking][-1] < 1

@@ -63,7 +63,8 @@ def test_marginals_are_measured_that_no_tree_of_that_size_could_hold():
     assert isinstance(release.model, Support)
     assert release.aperture.particle_rounds == 8
     assert release.aperture.particles == 3**5
-    assert len(release.measurements) == 5 + release.aperture.rounds + 8
+    # Single attributes twice: without public data they get more.
+    assert len(release.measurements) == 5 + 5 + release.aperture.rounds + 8
 
 
 @pytest.mark.parametrize("unit", [REPLACE, Unit("add-or-remove"), Unit("replace", 3)], ids=str)
@@ -88,15 +89,13 @@ def test_every_bit_of_the_budget_is_spent_and_as_much_beyond_the_tree_as_is_said
         assert unit.l1 <= event.sensitivity < unit.l1 * (1 + Fraction(1, 10**6))
 
 
-def test_the_more_budget_there_is_the_more_of_it_goes_beyond_the_tree():
+def test_nothing_goes_beyond_the_tree_where_noise_would_swamp_it():
     shares = [
         CRAMPED.run(curator_of(rho), WORKLOAD, public=table_of(300, seed=2)).aperture.particle_share
-        for rho in ("1/10000000", "1/1000", "100")
+        for rho in ("1/10000000", "100")
     ]
 
-    assert 0 <= shares[0] < shares[1] < shares[2] < 1
-    assert shares[0] < 0.2
-    assert shares[2] > 0.4
+    assert shares == [0.0, 0.5]
 
 
 def test_no_more_is_measured_than_there_are_candidates():

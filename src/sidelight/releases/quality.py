@@ -1,0 +1,163 @@
+"""Measured quality: how far off a release's tables are, found out under ε.
+
+After the model stands, the curator measures its mean error, with noise that was paid for (``mean_errors.py``
+has the formula and its sensitivity). So the numbers here are about the very tables that were released, not
+about what a mechanism hopes for; and they may be published, like the release itself.
+
+An **error** is Σ|exact − released| over the cells of a table, divided by n, and then averaged over tables: 0
+where every count is right, 2 (200%) where the tables have no record in common. A record in a wrong cell
+counts twice, where it is and where it is not: half the error is the share of records in a wrong cell.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sidelight import _check
+from sidelight.errors import SettingError
+from sidelight.mean_errors import MeanErrors, Measured
+from sidelight.privacy.budget import Cost
+
+Degree = Literal["1-way", "2-way", "3-way"]
+_DEGREES: dict[str, Degree] = {"1": "1-way", "2": "2-way", "3": "3-way"}
+SHARE = 0.02
+"""Of the budget, unless said."""
+WORDS = (
+    "To read it: add up by how many records each count of a table is wrong, and divide by the number of "
+    "records. Half of that is the share of records in a wrong cell. ± is one standard error, from the noise "
+    "that protects this measurement too."
+)
+"""For people who do not know what an L1 error is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanError:
+    """A mean error as it was measured: with noise, so it can come out below 0 or above 2."""
+
+    error: float
+    """Mean over the marginals of Σ|exact − released| / n."""
+    standard_error: float
+    """σ of the noise on ``error``."""
+    marginals: int
+    """How many the mean is over."""
+    of: int
+    """How many there are; where these are more, an even part of them was measured."""
+
+    def __post_init__(self) -> None:
+        if not (self.standard_error > 0 and 0 < self.marginals <= self.of):
+            raise SettingError("a measured mean has a standard error, and is over some of the marginals.")
+
+    def __str__(self) -> str:
+        # Nobody's error is negative; the noise on it may be.
+        return f"{_percent(max(0.0, self.error), self.standard_error)} ± {_percent(self.standard_error)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """How far off the release's tables are: by degree, and by attribute.
+
+    >>> def off(error, sigma):
+    ...     return MeanError(error=error, standard_error=sigma, marginals=9, of=9)
+    >>> by_attribute = {"age": off(0.09, 0.01), "job": off(0.14, 0.01)}
+    >>> Quality(degrees={"3-way": off(0.106, 0.003)}, attributes=by_attribute).sentence
+    '3-way tables are off by 10.6% ± 0.3% of records on average; worst attribute: job, 14% ± 1%'
+    """
+
+    degrees: Mapping[Degree, MeanError]
+    """By the number of attributes; the highest that the workload asks for (at most three) comes first."""
+    attributes: Mapping[str, MeanError]
+    """Each attribute over the marginals of the highest degree that it is in; none where there is only one."""
+
+    def __post_init__(self) -> None:
+        if not self.degrees:
+            raise SettingError("measured quality is about one degree at least.")
+
+    @classmethod
+    def of(cls, asked: MeanErrors, measured: Measured, *, total: float) -> "Quality":
+        """What the curator measured, as shares of n (public, or itself measured)."""
+        found = [
+            (
+                part,
+                MeanError(
+                    error=mean / total, standard_error=stddev / total, marginals=len(part.places), of=part.of
+                ),
+            )
+            for part, mean, stddev in zip(asked.sets, measured.means, measured.stddevs, strict=True)
+        ]
+        return cls(
+            degrees={_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"},
+            attributes={part.name: mean for part, mean in found if part.kind == "attribute"},
+        )
+
+    @property
+    def degree(self) -> Degree:
+        """The highest degree that was measured: the headline's."""
+        return max(self.degrees)
+
+    @property
+    def headline(self) -> MeanError:
+        """The mean error over the marginals of the highest degree."""
+        return self.degrees[self.degree]
+
+    @property
+    def worst(self) -> str | None:
+        """The attribute whose tables are off by most, as far as the noise lets one see."""
+        return max(self.attributes, key=lambda attr: self.attributes[attr].error, default=None)
+
+    @property
+    def worst_stands_out(self) -> bool:
+        """Whether the worst attribute is above the headline by more than noise explains."""
+        if self.worst is None:
+            return False
+        # The largest of d noisy means of equal errors is above them by up to √(2 log d) σ by chance.
+        worst = self.attributes[self.worst]
+        chance = math.sqrt(2 * math.log(2 * len(self.attributes))) * worst.standard_error
+        return worst.error > self.headline.error + chance
+
+    @property
+    def sentence(self) -> str:
+        """The answer to "how good is it, and for whom", in one line."""
+        said = f"{self.degree} tables are off by {self.headline} of records on average"
+        if self.headline.marginals < self.headline.of:
+            said += (
+                f" (an even part of them was measured: {self.headline.marginals:,} of {self.headline.of:,})"
+            )
+        if self.worst is None:
+            return said
+        worst = self.attributes[self.worst]
+        if self.worst_stands_out:
+            return f"{said}; worst attribute: {_check.listed([self.worst])}, {worst}"
+        return f"{said}; no attribute stands out (each is known to ± {_percent(worst.standard_error)})"
+
+    @property
+    def lower(self) -> str:
+        """The lower degrees, in one line; empty where there are none."""
+        return ", ".join(
+            f"{degree} tables by {mean}" for degree, mean in self.degrees.items() if degree != self.degree
+        )
+
+
+def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
+    """What of an allotment is kept for measuring quality, and the rest; a share of 0 keeps nothing."""
+    if not _is_share(share):
+        raise SettingError(
+            "quality_share must be at least 0 and below 1: the part of the budget that measures how far off "
+            f"the release is. 0 switches that off; got {_check.brief(share)}."
+        )
+    return allotment.split(share)
+
+
+def _is_share(share: object) -> bool:
+    return isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share < 1
+
+
+def _percent(share: float, known_to: float | None = None) -> str:
+    """A share in per cent, with no more digits than the noise leaves.
+
+    >>> _percent(0.1063, 0.003), _percent(0.003), _percent(0.1426, 0.02), _percent(0.000312)
+    ('10.6%', '0.3%', '14%', '0.03%')
+    """
+    scale = 100 * (share if known_to is None else known_to)
+    digits = 0 if not scale > 0 else max(0, -math.floor(math.log10(scale) + 1e-9))
+    return f"{100 * share:.{min(digits, 6)}f}%"

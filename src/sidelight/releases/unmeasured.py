@@ -1,0 +1,98 @@
+"""What a release says without having measured it: named, so that nobody takes a guess for an answer."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sidelight._check import listed
+from sidelight.data.domain import Attrs, Domain
+from sidelight.measurement import Measurement
+
+_LISTED = 2000
+"""Most sets of attributes that a card names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmeasured:
+    """The attributes and the marginals of the workload that no measurement covers.
+
+    >>> pair = ("age", "sex")
+    >>> found = Unmeasured(attributes=("age",), told_by_public=(), marginals=(pair,), number=1, of=3)
+    >>> for sentence in found.sentences:
+    ...     print(sentence)
+    Never measured: age. What the release says about it is no more than a guess.
+    Not measured as a whole: 1 of the workload's 3 marginals. The model fills it in: age × sex.
+    """
+
+    attributes: tuple[str, ...]
+    """Attributes that no measurement is about."""
+    told_by_public: tuple[str, ...]
+    """Those of them that public data tell of."""
+    marginals: tuple[Attrs, ...]
+    """Sets of attributes in the workload that no single measurement covers; the first 2,000."""
+    number: int
+    """How many such sets there are."""
+    of: int
+    """How many sets of attributes the workload is about."""
+
+    @classmethod
+    def after(
+        cls,
+        measurements: Sequence[Measurement],
+        workload: Iterable[Attrs],
+        domain: Domain,
+        *,
+        public_attrs: Iterable[str] = (),
+    ) -> "Unmeasured":
+        """What a run has left unmeasured."""
+        by_attr: dict[str, set[int]] = {attr: set() for attr in domain.attrs}
+        for index, made in enumerate(measurements):
+            for attr in made.query.attrs:
+                by_attr[attr].add(index)
+        asked = [attrs for attrs in workload if attrs]
+        open_ = [attrs for attrs in asked if not set.intersection(*(by_attr[attr] for attr in attrs))]
+        attributes = tuple(attr for attr in domain.attrs if not by_attr[attr])
+        public = set(public_attrs)
+        return cls(
+            attributes=attributes,
+            told_by_public=tuple(attr for attr in attributes if attr in public),
+            marginals=tuple(open_[:_LISTED]),
+            number=len(open_),
+            of=len(asked),
+        )
+
+    @property
+    def guessed(self) -> tuple[str, ...]:
+        """Attributes that neither a measurement nor public data tell of."""
+        return tuple(attr for attr in self.attributes if attr not in self.told_by_public)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be said aloud: attributes that were never measured."""
+        said = []
+        if self.guessed:
+            it = "it" if len(self.guessed) == 1 else "them"
+            said.append(
+                f"Never measured: {listed(self.guessed, 12)}. What the release says about {it} is no more "
+                "than a guess."
+            )
+        if self.told_by_public:
+            it = "it" if len(self.told_by_public) == 1 else "them"
+            said.append(
+                f"Never measured: {listed(self.told_by_public, 12)}. What the release says about {it} comes "
+                "from public data alone."
+            )
+        return tuple(said)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All of it, in sentences."""
+        if not self.number:
+            return self.warnings
+        names = listed((" × ".join(attrs) for attrs in self.marginals), 5)
+        more = "" if self.number <= len(self.marginals) else ", …"
+        it = "it" if self.number == 1 else "them"
+        return (
+            *self.warnings,
+            f"Not measured as a whole: {self.number:,} of the workload's {self.of:,} marginals. The model "
+            f"fills {it} in: {names}{more}.",
+        )
