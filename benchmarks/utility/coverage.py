@@ -42,7 +42,7 @@ from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.privacy.budget import Budget
 from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
-from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
+from sidelight.uncertainty.error_bars import CountErrors, ErrorBars
 from tables import income
 
 PATH = RESULTS / "coverage.csv"
@@ -107,7 +107,7 @@ def checked(release: Outcome, private: Table, degree: int, seed: int) -> dict[st
     """All marginals of one degree against the exact counts."""
     wanted = list(Workload.marginals(private.domain, degree=degree).attribute_sets)
     asked = list(dict.fromkeys([*wanted, *((attr,) for attr in private.domain.attrs)]))
-    errors = ModelErrors(_Counted(release.model, asked), release.measurements, release.model_error)
+    errors = CountErrors(_Counted(release.model, asked), release.measurements, release.model_error)
     rng = np.random.default_rng(seed)
     groups: dict[str, list[np.ndarray]] = {group: [] for group in GROUPS}
     for attrs, counts in zip(wanted, private.count_many(wanted), strict=True):

@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/utility/quality.py        ten minutes; writes results/quality.csv
 
-ADULT as in JAM's experiments (15 attributes, 30,162 records; 455 three-way marginals), mwem and aim's cheap
-relatives at three ε, three seeds each, under both units. Noise is seeded, and exact answers go into every
+ADULT as in JAM's experiments (15 attributes, 32,384 records; 455 three-way marginals), MWEM and PMW-Pub
+at three ε, three seeds each, under both units. Noise is seeded, and exact answers go into every
 row; they may be published because the table is public already.
 """
 

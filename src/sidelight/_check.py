@@ -33,7 +33,8 @@ def _refuse(name: str, wanted: str, got: object) -> SettingError:
     return SettingError(f"{name} must be {wanted}; got {brief(got)}.")
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether this is an int or a float, and neither a truth value nor NaN."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
 
 
@@ -54,14 +55,14 @@ def natural(**settings: object) -> None:
 def positive(**settings: object) -> None:
     """Each setting is a finite number above 0."""
     for name, value in settings.items():
-        if not _is_number(value) or not 0 < value < math.inf:  # type: ignore[operator]  # a number by now
+        if not is_number(value) or not 0 < value < math.inf:  # type: ignore[operator]  # a number by now
             raise _refuse(name, "a finite number above 0", value)
 
 
 def share(**settings: object) -> None:
     """Each setting lies strictly between 0 and 1."""
     for name, value in settings.items():
-        if not _is_number(value) or not 0 < value < 1:  # type: ignore[operator]  # a number by now
+        if not is_number(value) or not 0 < value < 1:  # type: ignore[operator]  # a number by now
             raise _refuse(name, "a share between 0 and 1", value)
 
 
@@ -69,8 +70,7 @@ def one_of(choices: Collection[str], /, **settings: object) -> None:
     """Each setting is one of the choices, which the message lists."""
     for name, value in settings.items():
         if value not in choices:
-            listed = ", ".join(repr(choice) for choice in choices)
-            raise _refuse(name, f"one of {listed}", value)
+            raise _refuse(name, f"one of {', '.join(map(repr, choices))}", value)
 
 
 def known(who: str, given: Iterable[str], settings: Collection[str]) -> None:
@@ -83,8 +83,8 @@ Did you mean 'variance'?
     """
     for name in given:
         if name not in settings:
-            listed = ", ".join(sorted(settings))
-            raise SettingError(f"{who} has no setting {name!r}; it has {listed}.{hint(name, settings)}")
+            has = ", ".join(sorted(settings))
+            raise SettingError(f"{who} has no setting {name!r}; it has {has}.{hint(name, settings)}")
 
 
 def hint(word: str, known: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ is escaped here, and nowhere else.
 '<div><table><caption>Budget</caption><tr><th scope="row">ε</th><td>&lt;1&gt;</td></tr></table></div>'
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 _MOST = 200
@@ -38,17 +38,6 @@ def table(
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
         parts.append(f"<p>and {more:,} more</p>" if more > 0 else "")
     return f"<div>{''.join(parts)}</div>"
-
-
-def listed(names: Collection[object], *, most: int = 8) -> str:
-    """The first names, and how many more there are.
-
-    >>> listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    shown = [str(name) for name, _ in zip(names, range(most), strict=False)]
-    more = len(names) - len(shown)
-    return (", ".join(shown) + (f" and {more:,} more" if more else "")) or "nothing"
 
 
 def _alarm(text: str | None) -> str:

@@ -4,9 +4,9 @@
     m_j(D) = 1/|R_j| · Σ_{r in R_j} e_r(D)               the mean over a set of marginals R_j
     k_j(D) = ⌊c_j · m_j(D)⌋                              that mean in steps of 1/c_j records, c_j whole
 
-The sets R_j are all marginals of one degree, or those of them that hold one attribute; a marginal may be in
-many sets. The model p, the sets and the c_j are fixed before the private table is looked at. The curator
-releases the whole vector k with exact noise.
+The sets R_j are all marginals of one degree, those of them that hold one attribute, or those that a criterion
+of acceptance names; a marginal may be in many sets. The model p, the sets and the c_j are fixed before the
+private table is looked at. The curator releases the whole vector k with exact noise.
 
 **Joint sensitivity.** Between neighbours D and D′,
 
@@ -51,9 +51,9 @@ from sidelight.select.score import STEP_BITS, l1_error
 HIGHEST_DEGREE = 3
 """Marginals of more attributes are judged by those of three that they hold."""
 MOST_MARGINALS = 1000
-"""Of one degree. More are represented by an even part of them, so that measuring takes seconds."""
+"""Most marginals of one degree that are measured. Of more, an even part is, so that it takes seconds."""
 MOST_CELLS = 2**26
-"""Of all marginals of one degree together; a fourth of it for one marginal."""
+"""Most cells of all measured marginals of one degree; of one marginal a fourth of it."""
 _HEADLINE, _LOWER, _ATTRIBUTES = 0.6, 0.15, 0.25
 """Parts of the cost: the highest degree, all lower ones together, all attributes together."""
 MEAN_ERRORS = "mean errors of the model over "
@@ -67,19 +67,19 @@ more. Finer still would take noise beyond what can be drawn at budgets that the 
 class MarginalSet:
     """One set R_j: what it is, which marginals are measured, and how finely their mean is counted."""
 
-    kind: Literal["degree", "attribute"]
+    kind: Literal["degree", "attribute", "criterion"]
     name: str
-    """The degree, or the attribute."""
+    """The degree, the attribute, or whatever tells one criterion from another."""
     places: tuple[int, ...]
     """Its marginals, by their place in ``MeanErrors.marginals``."""
     of: int
-    """How many there are; more than ``places`` where an even part is measured."""
+    """How many marginals the whole set has; more than ``places`` where an even part is measured."""
     steps: int
     """c_j."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class NoisyMeans:
     """The noisy means, in records, each with σ of its noise; in the order of the sets."""
 
     means: tuple[float, ...]
@@ -88,7 +88,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeanErrors:
-    """Which means are measured; all of it is public.
+    """The means that are asked for: which marginals, in which sets. All of it is public.
 
     >>> asked = MeanErrors.of([("a", "b"), ("b", "c")], Domain.of({"a": 2, "b": 2, "c": 2}), Rho)
     >>> [(part.name, part.of) for part in asked.sets]
@@ -103,9 +103,9 @@ class MeanErrors:
     """The highest degree first, then the lower ones, then the attributes."""
 
     @classmethod
-    def of(cls, supports: Iterable[Attrs], domain: Domain, currency: type[Cost]) -> "MeanErrors | None":
+    def of(cls, attribute_sets: Iterable[Attrs], domain: Domain, currency: type[Cost]) -> "MeanErrors | None":
         """The means for a workload on these sets of attributes; None where it holds no marginal to judge."""
-        inside = _inside(supports, domain)
+        inside = _inside(attribute_sets, domain)
         chosen = {degree: _even_part(found, domain) for degree, found in inside.items()}
         degrees = [degree for degree in sorted(chosen, reverse=True) if chosen[degree]]
         if not degrees:
@@ -133,6 +133,21 @@ class MeanErrors:
                 )
             ),
         )
+
+    def also(
+        self, named: Mapping[str, Sequence[Attrs]], domain: Domain, currency: type[Cost]
+    ) -> "MeanErrors":
+        """These means, and one over each named set of marginals, known as well as the highest degree's."""
+        place = {attrs: index for index, attrs in enumerate(self.marginals)}
+        more = []
+        for name, marginals in named.items():
+            kept = _even_part(marginals, domain)
+            places = tuple(place.setdefault(attrs, len(place)) for attrs in kept)
+            steps = _FINEST[currency]
+            more.append(
+                MarginalSet(kind="criterion", name=name, places=places, of=len(marginals), steps=steps)
+            )
+        return MeanErrors(tuple(place), (*self.sets, *more))
 
     def l2_squared(self, unit: Unit) -> Fraction:
         """Δ₂² = Δ₁² Σ c_j², proved above."""
@@ -171,9 +186,9 @@ class MeanErrors:
             dtype=np.int64,
         )
 
-    def measured(self, noisy: NDArray[np.int64], stddev: float) -> Measured:
+    def measured(self, noisy: NDArray[np.int64], stddev: float) -> NoisyMeans:
         """Noisy k as means in records; half a step makes up for ⌊·⌋."""
-        return Measured(
+        return NoisyMeans(
             tuple((k + 0.5) / part.steps for k, part in zip(noisy.tolist(), self.sets, strict=True)),
             tuple(stddev / part.steps for part in self.sets),
         )
@@ -183,10 +198,10 @@ def _error_of(counts: NDArray[np.float64]) -> Callable[[NDArray[Any]], float]:
     return lambda exact: l1_error(exact, counts)
 
 
-def _inside(supports: Iterable[Attrs], domain: Domain) -> dict[int, list[Attrs]]:
+def _inside(attribute_sets: Iterable[Attrs], domain: Domain) -> dict[int, list[Attrs]]:
     """All marginals of one, two and three attributes that lie within a query's attributes, by degree."""
     position = {attr: place for place, attr in enumerate(domain.attrs)}
-    asked = dict.fromkeys(tuple(sorted(attrs, key=position.__getitem__)) for attrs in supports)
+    asked = dict.fromkeys(tuple(sorted(attrs, key=position.__getitem__)) for attrs in attribute_sets)
     # All cuboids lie within the largest: going through each of them would take as long as a small release.
     largest = max(asked, key=len, default=())
     within = set(largest)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Literal, Self
 
 import numpy as np
@@ -81,6 +82,23 @@ def gaussian(noise: NoiseSource, exact: NDArray[np.int64], event: event.Gaussian
     drawn = discrete_gaussian(noise, event.variance, exact.size)
     # PRIVACY: integers added to integers; there is no rounding that could tell of the exact count.
     return exact.astype(np.int64, casting="safe") + drawn.reshape(exact.shape)
+
+
+def gaussians(
+    noise: NoiseSource, exact: NDArray[np.int64], variances: Sequence[Fraction], sizes: Sequence[int]
+) -> NDArray[np.int64]:
+    """The same for parts of a vector, of these sizes, each with a variance of its own."""
+    drawn = np.empty(exact.size, dtype=np.int64)
+    place_of: dict[Fraction, list[NDArray[np.int64]]] = {}
+    start = 0
+    for variance, size in zip(variances, sizes, strict=True):
+        place_of.setdefault(variance, []).append(np.arange(start, start + size))
+        start += size
+    for variance, places in place_of.items():
+        together = np.concatenate(places)
+        drawn[together] = discrete_gaussian(noise, variance, together.size)
+    # PRIVACY: integers added to integers; there is no rounding that could tell of the exact count.
+    return exact.astype(np.int64, casting="safe") + drawn
 
 
 def laplace(noise: NoiseSource, exact: NDArray[np.int64], event: event.Laplace) -> NDArray[np.int64]:

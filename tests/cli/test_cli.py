@@ -59,7 +59,8 @@ def opened(people):
 def release(folder, *extra, epsilon=0.6, table="people.csv", out="out"):
     return sidelight(
         "release", table, "--schema", "people.toml", "--ledger", "p.ledger", "--epsilon", epsilon,
-        "--workload", "2-way", "--out", out, "--set", "rounds=3", *extra, folder=folder,
+        "--workload", "2-way", "--out", out, "--mechanism", "mwem", "--set", "rounds=3", *extra,
+        folder=folder,
     )  # fmt: skip
 
 
@@ -131,7 +132,28 @@ def test_a_plan_reads_nothing_private(opened):
     facts = json.loads(planned.stdout)
     assert facts["affordable"] is True
     assert facts["noise_stddev"] > 0
-    assert facts["model_bytes"] == 8 * 2 * 5 * 5
+    assert facts["mechanism"] == "aperture"
+    assert "marginals" in facts["why"]
+    assert facts["model_bytes"] == 80 * 2**20
+
+
+def test_a_plan_says_why_its_mechanism_was_chosen_unless_a_person_named_it(opened):
+    asked = (
+        "plan",
+        "--schema",
+        "people.toml",
+        "--epsilon",
+        0.5,
+        "--ledger",
+        "p.ledger",
+        "--workload",
+        "2-way",
+    )
+
+    chosen, named = (sidelight(*asked, *more, folder=opened) for more in ((), ("--mechanism", "aperture")))
+
+    assert "mechanism  aperture\nwhy        The workload consists of marginals" in chosen.stdout
+    assert "mechanism  aperture\ndomain" in named.stdout
 
 
 def test_a_draft_of_public_data_can_be_used_at_once(people):

@@ -65,7 +65,7 @@ def test_labels_columns_and_names_go_through_every_command(text, tmp_path):
     asked = ["release", "people.csv", "--schema", "people.toml", "--ledger", "people.ledger", "--epsilon", 1]
     commands = [
         opened,
-        [*asked, "--workload", "2-way", "--out", "out", "--set", "rounds=1"],
+        [*asked, "--workload", "2-way", "--out", "out", "--mechanism", "mwem", "--set", "rounds=1"],
         [*asked, "--set", f"{text}=1"],
         ["plan", "--schema", "people.toml", "--epsilon", 1, "--delta", 1e-9, "--workload", text],
         ["answer", "out", text],

@@ -69,6 +69,7 @@ RELEASE = {
     "--ledger": "good.ledger",
     "--epsilon": "1",
     "--workload": "1-way",
+    "--mechanism": "mwem",
     "--set": "rounds=1",
     "--out": "new",
     "--checkpoint": "journal",

@@ -10,7 +10,7 @@ from sidelight.cli.prior import app
 from sidelight.data.schema import Schema
 from sidelight.errors import ReleaseError
 from sidelight.public.prior import Prior
-from sidelight.releases.prior_folder import read_public
+from sidelight.releases.public_data import read_public
 
 SCHEMA = """
 [columns.sex]

@@ -43,7 +43,7 @@ def people(tmp_path):
 def release(folder, *more, out="out"):
     return sidelight(
         "release", "people.csv", "--schema", "people.toml", "--ledger", "p.ledger", "--epsilon", 1,
-        "--workload", "2-way", "--set", "rounds=2", "--out", out, *more, folder=folder,
+        "--workload", "2-way", "--mechanism", "mwem", "--set", "rounds=2", "--out", out, *more, folder=folder,
     )  # fmt: skip
 
 

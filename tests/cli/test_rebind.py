@@ -62,7 +62,7 @@ def test_every_spending_on_another_table_is_refused(folder, command):
     assert command("people.csv")[0] == 0
 
 
-def test_a_corrected_table_is_taken_up_once_somebody_says_so(folder):
+def test_a_corrected_table_is_accepted_once_somebody_says_so(folder):
     assert mean("people.csv")[0] == 0
     before = spent()
 

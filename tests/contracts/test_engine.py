@@ -12,8 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from encoding import encode_value
 from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
-from sidelight.data.encode import encode_value
 from sidelight.data.engines.duckdb import DuckDBEngine
 from sidelight.data.engines.sql import SqlEngine
 from sidelight.data.read import open_source

@@ -1,4 +1,4 @@
-"""What AIM, JAM and APERTURE cannot do is said before anything is spent; what is merely odd is done."""
+"""What AIM, JAM, MST and APERTURE cannot do is said before anything is spent; what is merely odd is done."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from sidelight.errors import DataError, InputError, SettingError, TooLargeError,
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.jam import JAM
+from sidelight.mechanisms.mst import MST
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
@@ -16,9 +17,9 @@ from sidelight.privacy.unit import Unit
 from sidelight.releases.run import release
 from sidelight.testing import SeededNoise
 
-KINDS = {"aim": AIM, "jam": JAM, "aperture": Aperture}
+KINDS = {"aim": AIM, "mst": MST, "jam": JAM, "aperture": Aperture}
 WITH_PUBLIC = ["jam", "aperture"]
-QUICK = {"aim": {"rounds_per_attribute": 3}, "jam": {"rounds": 3}, "aperture": {"max_rounds": 2}}
+QUICK = {"aim": {"rounds_per_attribute": 3}, "mst": {}, "jam": {"rounds": 3}, "aperture": {"max_rounds": 2}}
 # 1,000 × 1,000 cells of 8 bytes are 7.63 MB.
 SIZES = {"town": 1000, "job": 1000, "sex": 2}
 SCHEMA = Schema.from_domain(SIZES)

@@ -341,7 +341,7 @@ def test_the_key_of_marks_stays_and_stands_in_no_line(ledger):
 # --- drawing: one payment, one draw ------------------------------------------------------------------------
 
 
-def test_a_payment_is_taken_up_once(ledger):
+def test_a_payment_is_used_up_once(ledger):
     run = ledger.begin(BUDGET.rho() / 2, label="first")
     payment = ledger.append(gaussian(BUDGET.rho() / 10), run=run, nth=0)
     before = ledger.spent
@@ -355,7 +355,7 @@ def test_a_payment_is_taken_up_once(ledger):
     ledger.verify()
 
 
-def test_only_a_payment_of_the_same_open_run_can_be_taken_up(ledger):
+def test_only_a_payment_of_the_same_open_run_can_be_used_up(ledger):
     mine, other = (ledger.begin(BUDGET.rho() / 4, label=label) for label in ("mine", "other"))
     payment = ledger.append(gaussian(BUDGET.rho() / 10), run=mine)
     head = ledger.head

@@ -21,7 +21,10 @@ from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.dualquery import DualQuery
+from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.jam import JAM
+from sidelight.mechanisms.mst import MST
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
@@ -67,6 +70,19 @@ CASES = [
     Case(PMWPub(rounds=4), patient=MANY),
     Case(PMWPub(rounds=4, selection="permute-and-flip", output="last", prior="uniform"), patient=MANY),
     Case(AIM(rounds_per_attribute=4)),
+    Case(AIM(rounds_per_attribute=4, estimator="residual")),
+    Case(MST()),
+    Case(MST(rare_below=40.0, one_way_share=0.1)),
+    Case(HDMM()),
+    Case(HDMM(objective="maximum")),
+    Case(
+        DualQuery(queries_per_round=20, max_rounds=20),
+        patient={"queries_per_round": 60, "max_rounds": 120, "step": 8.0},
+    ),
+    Case(
+        DualQuery(queries_per_round=5, max_rounds=10, accounting="pure", step=0.5),
+        patient={"queries_per_round": 60, "max_rounds": 120, "step": 8.0},
+    ),
     Case(Barak(), scene="binary"),
     Case(Barak(fit="linear-program", accounting="pure"), scene="binary"),
     Case(JAM(rounds=5)),

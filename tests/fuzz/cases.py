@@ -30,6 +30,9 @@ SETTINGS = [
 GOOD_SETTINGS = {
     "mwem": ["rounds=2", "rounds=1", "select_share=0.5", "model=components"],
     "aim": ["max_model_mb=1", "max_rounds=2"],
+    "dualquery": ["max_rounds=3", "step=0.1"],
+    "hdmm": ["objective=maximum", "reconstruction=least-squares"],
+    "mst": ["max_model_mb=1", "rare_below=9"],
     "pmw-pub": ["rounds=2"],
     "barak": ["x=1"],
 }
@@ -155,7 +158,7 @@ class Maker:
 
 
 def _release(m: Maker) -> list[str]:
-    mechanism = m.draw.choice(["mwem", "mwem", "aim", "pmw-pub", "barak"])
+    mechanism = m.draw.choice(["mwem", "mwem", "aim", "mst", "hdmm", "dualquery", "pmw-pub", "barak"])
     argv = ["release", m.table(), *m.schema(), *m.ledger(), *m.workload(), *m.out("made")]
     argv += m.option("--epsilon", ["0.5", "1", "0.1"], NUMBERS)
     argv += m.option("--mechanism", [mechanism], ["nope", "", "jam", "aperture", "mwem-pub", "\0"])
@@ -165,6 +168,7 @@ def _release(m: Maker) -> list[str]:
     argv += ["--set", m.draw.choice(SETTINGS)] if m.bad() else []
     if m.draw.random() < 0.15:
         argv += ["--checkpoint", _checkpoint(m)]
+    argv += ["--yes"] if m.draw.random() < 0.7 else []
     return argv + (["--dry-run"] if m.draw.random() < 0.1 else []) + (["-q"] if m.draw.random() < 0.3 else [])
 
 
@@ -181,7 +185,12 @@ def _checkpoint(m: Maker) -> str:
 def _plan(m: Maker) -> list[str]:
     argv = ["plan", *m.schema(), *m.workload(), *m.ledger(0.3)]
     argv += m.option("--epsilon", ["1", "0.1"], NUMBERS) + m.option("--delta", ["1e-6"], NUMBERS, 0.7)
-    argv += m.option("--mechanism", ["mwem", "aim", "jam", "aperture", "barak"], ["nope", "", "pmw-pub"], 0.7)
+    argv += m.option(
+        "--mechanism",
+        ["auto", "mwem", "aim", "mst", "hdmm", "dualquery", "jam", "aperture", "barak"],
+        ["nope", "", "pmw-pub"],
+        0.7,
+    )
     argv += m.option("--unit", ["replace"], ["add-or-remove", "x", ""], 0.2)
     return argv + m.option("--set", ["rounds=3"], SETTINGS, 0.2)
 

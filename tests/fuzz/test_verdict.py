@@ -13,7 +13,7 @@ from sidelight.cli.app import app
 from sidelight.errors import InputError
 
 QUIET = ("--schema", "people.toml", "--ledger", "good.ledger", "--epsilon", "1", "--workload", "1-way")
-RELEASE = ["release", "people.csv", *QUIET, "--set", "rounds=1", "--out", "made"]
+RELEASE = ["release", "people.csv", *QUIET, "--mechanism", "mwem", "--set", "rounds=1", "--out", "made"]
 PLAN = ["plan", "--schema", "people.toml", "--epsilon", "1", "--delta", "1e-6", "--workload", "1-way"]
 
 

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from encoding import encode_value
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import changes
 
 from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, RealColumn
 from sidelight.data.each import Each
-from sidelight.data.encode import encode_value
 from sidelight.data.engines.sql import SqlEngine
 from sidelight.data.frames import columns_of
 from sidelight.data.read import open_source

@@ -5,8 +5,9 @@ import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from encoding import encode_value
 from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
-from sidelight.data.encode import decode_column, encode_value
+from sidelight.data.decode import decode_column
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.privacy.unit import Unit

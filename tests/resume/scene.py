@@ -17,6 +17,9 @@ RUNS: dict[str, Sequence[str]] = {
     "mwem-pub": ["--mechanism", "mwem-pub", "--set", "rounds=4", "--public", "public.csv"],
     "pmw-pub": ["--mechanism", "pmw-pub", "--set", "rounds=4", "--public", "public.csv"],
     "aim": ["--mechanism", "aim", "--set", "rounds_per_attribute=1", "--set", "max_model_mb=1"],
+    "dualquery": ["--mechanism", "dualquery", "--set", "max_rounds=4", "--set", "queries_per_round=5"],
+    "hdmm": ["--mechanism", "hdmm"],
+    "mst": ["--mechanism", "mst"],
     "jam": ["--mechanism", "jam", "--set", "rounds=4", "--public", "public.csv"],
     "aperture": ["--mechanism", "aperture", "--set", "max_rounds=3", "--public", "public.csv"],
 }

@@ -169,7 +169,7 @@ def takes_nothing_up():
 
 @contextmanager
 def draws_first():
-    """Noise that is drawn before its payment is taken up."""
+    """Noise that is drawn before its payment is used up."""
 
     def pay_then(door, event, look, draw):
         nth = len(door._accountant.events)
@@ -189,17 +189,17 @@ def draws_first():
 def trusts_the_ledgers_events():
     """What the ledger has an event for counts as paid, however often it is drawn: as it once was."""
     tickets = (f"ticket {number}" for number in range(10**9))
-    take_up = Door._take_up_run
+    resume = Door._resume
 
     def trusting(door, payments):
-        take_up(door, payments)
+        resume(door, payments)
         paid = {payment.nth: payment for payment in payments}
         door._paid = lambda event, nth: paid[nth].line if nth in paid else Door._paid(door, event, nth)
         door._ticket = lambda payment, event, nth, ticket=None: (
             door._ledger.draw(payment, run=door._run, ticket=ticket) or next(tickets)
         )
 
-    with mock.patch.object(Door, "_take_up_run", trusting):
+    with mock.patch.object(Door, "_resume", trusting):
         yield
 
 

@@ -34,7 +34,7 @@ BUDGET = Budget(epsilon=2.0, delta=0.05)
 RUNS = 1000
 # What is attacked are the noisy answers, so the fit may be rough.
 ROUGH = Aperture(
-    max_rounds=1, one_way_share=0.4, particle_share=0.4, max_particle_rounds=1, max_asked_again=1,
+    max_rounds=1, one_way_share=0.4, one_way_share_alone=0.5, max_asked_again=1, max_contests=1,
 )  # fmt: skip
 
 
@@ -65,12 +65,12 @@ PUBLIC = ROUGH.prior(
 
 
 # With records beside the model, so that a blend of both is chosen at the end.
-GRAINY = replace(
+SAMPLED = replace(
     PUBLIC,
     sample=Support(DOMAIN, np.array([[0, 0], [0, 1], [1, 1]]), np.array([0.4, 0.2, 0.4]), 1.0),
     sample_share=0.5,
 )
-PRIORS = {"model alone": replace(PUBLIC, sample=None, sample_share=0.0), "records beside it": GRAINY}
+PRIORS = {"model alone": replace(PUBLIC, sample=None, sample_share=0.0), "records beside it": SAMPLED}
 
 
 @pytest.mark.parametrize("prior", PRIORS)

@@ -1,9 +1,11 @@
-"""AIM and JAM withstand attacks; with too small a sensitivity, or with draws unpaid for, they do not.
+"""AIM, MST and JAM withstand attacks; with too small a sensitivity, or with draws unpaid for, they do not.
 
 Selection and noise are attacked apart: each attack leaves nearly all of the budget to the part that it
 looks at. A large δ is where ρ converts with the least loss, so it is where a bug shows soonest.
 """
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,21 +16,24 @@ from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.fit.private_pgm import MirrorDescent
-from sidelight.measurement import Measurement
-from sidelight.mechanisms import jam
+from sidelight.measurement import Measurement, stddev_of
+from sidelight.mechanisms import jam, mst
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.jam import JAM
+from sidelight.mechanisms.mst import MST
 from sidelight.models.graphical import GraphicalModel
+from sidelight.models.merging import Merging
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Exponential
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
+from sidelight.queries.merged import Merged
 from sidelight.queries.query import Marginal, answer
 from sidelight.queries.workload import Workload
 from sidelight.select.exponential import exponential
 from sidelight.select.joint import JointError
-from sidelight.select.score import WeightedError
+from sidelight.select.score import ModelError, WeightedError
 from sidelight.testing import SeededNoise
 
 pytestmark = pytest.mark.statistical
@@ -124,13 +129,14 @@ def test_the_gap_to_an_unpaid_second_choice_is_refuted(relation):
     assert told.refutes(CHOICE)
 
 
-# AIM and JAM: the noisy answers.
+# AIM, MST and JAM: the noisy answers.
 
 SINGLE = Domain.of({"a": 2})
 ALONE = Workload.marginals(SINGLE, degree=1)
 ANSWERS = Budget(epsilon=2.0, delta=0.2)
 MEASURERS = {
     "aim": (AIM(rounds_per_attribute=2, select_share=0.01, **QUICK), None),
+    "mst": (MST(estimator=Unfitted()), None),
     "jam": (
         JAM(rounds=1, select_share=0.01, total_share=0.01, last_round="private", **QUICK),
         Table.of_codes(SINGLE, np.array([[0], [1]])),
@@ -192,27 +198,85 @@ def test_unpaid_draws_are_refuted(name):
     assert attack_on_answers(name, Unit("replace"), kind=UnpaidDraws).refutes(ANSWERS)
 
 
-# AIM: its choices, by their exact chances.
+# MST: which values are rare.
+
+RARE = Domain.of({"a": 3})
+
+
+class RareByExactCounts(Merging):
+    """The planted bug: which values are rare is read off the private table, as if that cost nothing."""
+
+    table: Table
+
+    @classmethod
+    def of(cls, domain, one_ways, *, threshold):
+        exact = [replace(made, answer=answer(made.query, cls.table) * 1.0) for made in one_ways]
+        return Merging.of(domain, exact, threshold=threshold)
+
+
+def attack_on_rare_values(relation, *, merging):
+    """Whether values were merged; of the neighbours one has a record more in each of two rare ones."""
+    unit = Unit(relation, records=2)
+    stddev = stddev_of(Marginal(("a",)), CHOICE.rho(), unit)
+    few = math.ceil(3 * stddev) - 1
+    records = [40, few, few] if relation == "replace" else [40 - 2, few, few]
+    codes = np.repeat([0, 1, 2], records)
+    more = np.repeat([0, 1, 2], [38, few + 1, few + 1])
+    tables = tuple(Table.of_codes(RARE, held[:, None]) for held in (codes, more))
+
+    def one_run(table, seed):
+        merging.table = table
+        ledger = MemoryLedger(Promise(CHOICE, unit, "audit"))
+        curator = Curator(table, allotment=CHOICE.rho(), unit=unit, ledger=ledger, noise=SeededNoise(seed))
+        outcome = MST(estimator=Unfitted()).run(curator, Workload.marginals(RARE, degree=1))
+        return float(not outcome.notes)
+
+    return attack(one_run, tables, delta=CHOICE.delta, runs=1000, confidence=0.99)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_rare_values_are_told_by_noisy_answers_and_telling_them_by_exact_ones_is_refuted(
+    relation, monkeypatch
+):
+    honest = attack_on_rare_values(relation, merging=Merging)
+    monkeypatch.setattr(mst, "Merging", RareByExactCounts)
+    broken = attack_on_rare_values(relation, merging=RareByExactCounts)
+
+    assert not honest.refutes(CHOICE)
+    assert broken.refutes(CHOICE)
+
+
+# AIM and MST: their choices, by their exact chances.
 
 
 class Fixed:
     """A model whose answers are given."""
 
     def count_each(self, wanted):
-        return enumerate(np.array([30.0, 30.0]) for _ in wanted)
+        return enumerate(map(self.count, wanted))
+
+    def count(self, attrs):
+        return np.array([30.0, 30.0])
 
 
+SCORES = {
+    "aim": WeightedError(Fixed(), weights={("a",): 3.0, ("b",): 3.0}, cell_penalty=1.5),
+    "mst": ModelError(Fixed()),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize(
     ("relation", "after"),
     [("replace", {"a": [41, 19], "b": [6, 54]}), ("add-or-remove", {"a": [40, 19], "b": [5, 54]})],
 )
-def test_aims_choice_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sensitivity_does_not(
-    relation, after
+def test_a_choice_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sensitivity_does_not(
+    name, relation, after
 ):
     """One record makes the error of a larger and that of b smaller, each by as much as it can."""
     epsilon, unit = 0.5, Unit(relation)
-    queries = [Marginal(("a",)), Marginal(("b",))]
-    score = WeightedError(Fixed(), weights={("a",): 3.0, ("b",): 3.0}, cell_penalty=1.5)
+    queries = [Marginal(("a",)), Merged(("b",), ((0, 1),))]
+    score = SCORES[name]
     declared = float(max(score.sensitivity(unit, query) for query in queries))
     tables = [{"a": [40, 20], "b": [5, 55]}, after]
 

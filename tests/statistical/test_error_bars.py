@@ -9,6 +9,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.mechanisms.mst import MST
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
@@ -52,7 +53,7 @@ def errors(mechanism, seed):
 
 @pytest.mark.statistical
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", [AIM(), Aperture(max_rounds=8)], ids=lambda m: m.name)
+@pytest.mark.parametrize("mechanism", [AIM(), MST(), Aperture(max_rounds=8)], ids=lambda m: m.name)
 def test_intervals_hold_the_exact_counts_as_often_as_they_say_and_are_not_idle(mechanism):
     """Public records of another population, unmeasured pairs and all; a fifth of the width is too little."""
     found = np.concatenate([errors(mechanism, seed) for seed in range(6)])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import sidelight as sl
-from sidelight._html import listed, table
+from sidelight._check import listed
+from sidelight._html import table
 from sidelight.data.schema import CategoricalColumn, IntegerColumn, Schema
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.event import Laplace
@@ -130,7 +131,7 @@ def test_a_seeded_release_says_that_it_is_not_private():
 
 
 def test_long_lists_and_long_words_are_cut():
-    assert listed(range(100), most=2) == "0, 1 and 98 more"
+    assert listed(map(str, range(100)), most=2) == "0, 1 and 98 more"
     assert len(table("t", [("a", "x" * 10_000)])) < 600
 
 

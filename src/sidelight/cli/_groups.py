@@ -59,7 +59,9 @@ class GroupOptions:
     ] = "refuse"
     bias: Annotated[
         str | None,
-        typer.Option(help="How far off public people may be: a bound, or 'measure'. Default: not at all."),
+        typer.Option(
+            help="How far public people may differ from private ones: a bound, or 'measure'. Default: 0."
+        ),
     ] = None
     confidence: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95
     unit: Annotated[

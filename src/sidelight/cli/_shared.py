@@ -29,8 +29,10 @@ WorkloadName = Annotated[
     ),
 ]
 MechanismName = Annotated[
-    str | None,
-    typer.Option("--mechanism", help="Name of the mechanism. Default: aperture with --public, mwem without."),
+    str,
+    typer.Option(
+        "--mechanism", help="Name of the mechanism; auto chooses one by workload, δ and public data."
+    ),
 ]
 PublicData = Annotated[
     list[str] | None,
@@ -47,6 +49,13 @@ Settings = Annotated[
 QualityShare = Annotated[
     float,
     typer.Option(help="Share of the budget that measures how far off the release is; 0 measures nothing."),
+]
+AcceptFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--accept",
+        help="A TOML file of criteria that the release must keep. --quality-share pays for looking at them.",
+    ),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
 _CONTROL = re.compile("[\x7f-\x9f]")

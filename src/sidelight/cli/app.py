@@ -4,8 +4,8 @@
 1    a bug
 2    bad input or usage; nothing was charged
 3    the budget does not suffice; nothing was read
-4    memory or disk gave out in a run that had paid; the same command resumes
-130  interrupted (Ctrl-C), or a finished release could not be written; the same command resumes
+4    released, but not accepted: a criterion of --accept failed, or noise hides whether it is met
+130  interrupted (Ctrl-C), or memory or disk gave out in a run that had paid; the same command resumes
 """
 
 import io
@@ -27,6 +27,7 @@ from sidelight.cli import (
     plan,
     prior,
     quantile,
+    rehearse,
     release,
     report,
     sample,
@@ -68,19 +69,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(demo.demo)
-app.add_typer(schema.app, name="schema")
+app.command(short_help="Release a survey with and without public data.")(demo.demo)
+app.add_typer(schema.app, name="schema", short_help="Draft a schema, or check a table against one.")
 app.command()(plan.plan)
-app.command()(release.release)
+app.command(short_help="Show error against ε, on public data alone.")(rehearse.rehearse)
+app.command(short_help="Spend budget once; write a release for all to see.")(release.release)
 app.command()(answer.answer)
 app.command()(sample.sample)
 app.command()(report.report)
 app.command()(evaluate.evaluate)
-app.command()(screen.screen)
+app.command(short_help="Find out which public table is worth using.")(screen.screen)
 app.command()(mean.mean)
 app.command()(quantile.quantile)
 app.add_typer(prior.app, name="prior")
-app.add_typer(ledger.app, name="ledger")
+app.add_typer(ledger.app, name="ledger", short_help="Open, show and verify a table's ledger.")
 
 
 def _print_version(asked: bool) -> None:

@@ -45,7 +45,7 @@ def evaluate(
 
     With --downstream or --target a synthetic table is drawn as well, and judged by its use.
     """
-    from sidelight.evaluation.against import evaluate as compare
+    from sidelight.evaluation.evaluate import evaluate as compare
     from sidelight.releases.release import Release
 
     if (table is None) == (against is None):

@@ -68,7 +68,10 @@ def open_(
     talk(f"opened {source_name(where)}: ε = {epsilon:g} at δ = {delta:g}, {protects.describe()}.")
 
 
-@app.command(epilog="Example: sidelight ledger show people.ledger")
+@app.command(
+    epilog="Example: sidelight ledger show people.ledger",
+    short_help="Show what was promised, spent, and is left.",
+)
 def show(
     where: Where,
     events: Annotated[bool, typer.Option("--events", help="Also list every single payment.")] = False,
@@ -118,7 +121,10 @@ def show(
         tell_table("events", ["event", "what", "cost"], rows)
 
 
-@app.command(epilog="Example: sidelight ledger verify people.ledger --head 3f2a…")
+@app.command(
+    epilog="Example: sidelight ledger verify people.ledger --head 3f2a…",
+    short_help="Check every line and every sum.",
+)
 def verify(
     where: Where,
     head: Annotated[

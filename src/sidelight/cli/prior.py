@@ -32,7 +32,8 @@ def fit(
     from sidelight.data.schema import Schema
     from sidelight.mechanisms.aperture.aperture import Aperture
     from sidelight.queries.workload import Workload
-    from sidelight.releases.prior_folder import read_public, save_prior
+    from sidelight.releases.prior_folder import save_prior
+    from sidelight.releases.public_data import read_public
 
     known = Schema.read(schema)
     closure = Workload.of(workload, known.domain).closure(known.domain)

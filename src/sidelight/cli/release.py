@@ -1,11 +1,13 @@
 """``sidelight release``: spend budget once, write a release that anyone may see."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sidelight.cli._shared import (
+    AcceptFile,
     Json,
     MechanismName,
     PublicData,
@@ -42,9 +44,10 @@ def release(
     epsilon: Annotated[float, typer.Option(help="ε that this release spends, counted at the ledger's δ.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("release"),
     public: PublicData = None,
-    mechanism: MechanismName = None,
+    mechanism: MechanismName = "auto",
     workload: WorkloadName = "3-way",
     quality_share: QualityShare = 0.02,
+    accept: AcceptFile = None,
     settings: Settings = None,
     checkpoint: Annotated[
         Path | None,
@@ -57,7 +60,8 @@ def release(
         bool, typer.Option("--dry-run", help="Show the plan, as `plan` does, and stop.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Go on where the ledger knows the table under another schema only.")
+        bool,
+        typer.Option("--yes", help="Go on even if the ledger has seen this table only under another schema."),
     ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -65,6 +69,8 @@ def release(
     """Spend privacy budget once, and write a release that anyone may see.
 
     Example: sidelight release people.csv --schema people.toml --ledger people.ledger --epsilon 0.5 --out out
+
+    With --accept, a release that does not keep the criteria is written all the same, and the exit code is 4.
 
     If the run is interrupted, or the disk is full, repeat the same command: it resumes, and pays nothing
     twice.
@@ -82,10 +88,10 @@ def release(
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
         workload=workload, public=one_or_all(public), ledger=book,
-        quality_share=quality_share, settings=parse_settings(settings),
+        quality_share=quality_share, accept=accept, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
-        facts = plan.as_json() | {"meaning": plan.meaning}
+        facts = plan.as_json() | {"meaning": plan.meaning, "tellable": plan.tellable}
         facts["affordable"] = book.can_pay(plan.allotment)
         tell_json(facts) if as_json else talk(describe(facts))
         return
@@ -95,10 +101,8 @@ def release(
         card = _finished(out, journal, book) if checkpoint is None else None
         if card is not None:
             Journal.remove(journal)
-            if as_json:
-                tell_json({"out": str(out), "card": card.as_json()})
-            elif not quiet:
-                talk(f"{out} was already complete; nothing more was spent.")
+            done = f"{out} was already complete; nothing more was spent."
+            _say(out, card, [done], as_json=as_json, quiet=quiet)
             return
         raise ReleaseError(
             f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
@@ -116,17 +120,35 @@ def release(
         ) from error
     if checkpoint is None:
         Journal.remove(journal)
+    following = f"next: sidelight answer {out} {plan.domain.attrs[0]}"
+    _say(out, made.card, [*_remarks(out, made.card), following], as_json=as_json, quiet=quiet)
+
+
+def _say(out: Path, card: "Card", remarks: Iterable[str], *, as_json: bool, quiet: bool) -> None:
+    """The card for a program, or remarks for a person; exit code 4 where the release is not accepted."""
     if as_json:
-        tell_json({"out": str(out), "card": made.card.as_json()})
+        tell_json({"out": str(out), "card": card.as_json()})
     elif not quiet:
-        if made.quality is not None:
-            talk(f"{made.quality.sentence}.")
-        talk(f"wrote {out}: {plan.mechanism.name}, ε = {made.card.epsilon_spent:.4g} spent.")
-        if made.card.paid_again is not None:
-            talk(_said_of_repeats(made.card.paid_again.events))
-        for sentence in made.card.unmeasured.sentences if made.card.unmeasured is not None else ():
-            talk(sentence)
-        talk(f"next: sidelight answer {out} {plan.domain.attrs[0]}")
+        for remark in remarks:
+            talk(remark)
+    if card.acceptance is not None and card.acceptance.verdict != "passed":
+        raise typer.Exit(4)
+
+
+def _remarks(out: Path, card: "Card") -> Iterator[str]:
+    """What a person should know about the release just written."""
+    if card.quality is not None:
+        yield f"{card.quality.sentence}."
+    yield f"wrote {out}: {card.mechanism}, ε = {card.epsilon_spent:.4g} spent."
+    if card.why is not None:
+        yield f"why {card.mechanism}: {card.why}"
+    if card.paid_again is not None:
+        yield _said_of_repeats(card.paid_again.events)
+    if card.unmeasured is not None:
+        yield from card.unmeasured.sentences
+    if card.acceptance is not None:
+        yield from (f"{finding.sentence}." for finding in card.acceptance.findings)
+        yield card.acceptance.sentence
 
 
 def _said_of_repeats(events: int) -> str:

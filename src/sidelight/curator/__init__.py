@@ -1,1 +1,1 @@
-"""The one door to private data: pay, write, look, draw; and the journal of what was paid for."""
+"""The door to private tables: pay, write, look, draw; and the journal of what was paid for."""

@@ -1,11 +1,12 @@
 """The one door to private tables: pay, write, look, draw.
 
-Exact private counts are seen in this file and nowhere else. Each public method makes an
+Exact counts of a private table are seen in this file and nowhere else; ``statistics/curator.py`` is the
+door to private values, ``evaluation/screening_curator.py`` that of screening. Each public method makes an
 event and hands it to ``Door``, which charges and writes it before the table is looked at.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,12 +19,13 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import smallest_dtype
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.mean_errors import MeanErrors, Measured
-from sidelight.measurement import Measurement, NoiseKind, gaussian, laplace, measuring
+from sidelight.mean_errors import MeanErrors, NoisyMeans
+from sidelight.measurement import Measurement, NoiseKind, gaussian, gaussians, laplace, measuring
 from sidelight.privacy import event as events
-from sidelight.privacy.budget import Cost
+from sidelight.privacy.budget import Cost, Rho
 from sidelight.queries.query import Marginal, Query, whole
-from sidelight.select.exponential import exponential
+from sidelight.queries.strategy import Strategy
+from sidelight.select.exponential import exponential, exponentials
 from sidelight.select.judgement import Judgement
 from sidelight.select.permute_and_flip import permute_and_flip
 from sidelight.select.score import Score
@@ -90,10 +92,20 @@ class Curator(Door):
         self._tell(f"round {self._rounds}: selected {chosen.describe()}")
         return chosen, cell
 
-    def select_many(self, candidates: Sequence[Q], score: Score, cost: Cost, *, number: int) -> list[Q]:
+    def select_many(
+        self,
+        candidates: Sequence[Q],
+        score: Score,
+        cost: Cost,
+        *,
+        number: int,
+        closed: Callable[[list[int]], Sequence[int]] | None = None,
+    ) -> list[Q]:
         """``number`` different candidates, one after another; each selection costs ``cost``.
 
-        All selections use the same scores, one for each query, so the table is looked at once.
+        All selections use the same scores, one for each query, so the table is looked at once. ``closed``
+        tells from the places of those chosen so far which candidates may not be chosen any more, these
+        among them.
         """
         if number > len(candidates):
             raise SettingError(f"number = {number} is more than the {len(candidates)} candidates there are.")
@@ -107,7 +119,8 @@ class Curator(Door):
             if not scores.size:
                 scores = np.concatenate(self._scores(candidates, score)).astype(np.float64)
             open_ = scores.copy()
-            open_[chosen] = -np.inf
+            # PRIVACY: what is closed follows from earlier outputs, and from nothing else that is private.
+            open_[chosen if closed is None else list(closed(chosen))] = -np.inf
             return open_
 
         def draw(open_: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -118,6 +131,35 @@ class Curator(Door):
             self._rounds += 1
             self._tell(f"round {self._rounds}: selected {candidates[chosen[-1]].describe()}")
         return [candidates[place] for place in chosen]
+
+    def draw_cells(
+        self, candidates: Sequence[Query], score: Score, cost: Cost, *, number: int
+    ) -> list[tuple[int, int]]:
+        """``number`` independent draws of a candidate's index and one of its scores; with replacement.
+
+        All of them use the same scores and are one event: ``cost`` pays for them together.
+        """
+        if not candidates:
+            raise SettingError("there is nothing to draw from: the list of candidates is empty.")
+        event = events.Exponentials.together(
+            cost,
+            what=f"{number} draws from {len(candidates)} queries",
+            sensitivity=max(score.sensitivity(self.unit, query) for query in candidates),
+            candidates=len(candidates),
+            draws=number,
+        )
+
+        def draw(scores: list[NDArray[Any]]) -> NDArray[np.int64]:
+            ends = np.cumsum([part.size for part in scores])
+            places = exponentials(self._noise, np.concatenate(scores).astype(np.float64), event, draws=number)
+            which = np.searchsorted(ends, places, side="right")
+            starts = ends - np.array([part.size for part in scores])
+            return np.concatenate([which, places - starts[which]]).astype(np.int64)
+
+        found = self._pay_then(event, lambda: self._scores(candidates, score), draw).tolist()
+        self._rounds += 1
+        self._tell(f"round {self._rounds}: drew {number} queries")
+        return list(zip(found[:number], found[number:], strict=True))
 
     def choose(self, queries: Sequence[Query], judgement: Judgement, cost: Cost) -> int:
         """The index of one option, drawn so that options that do well on all these queries are likely."""
@@ -155,11 +197,43 @@ class Curator(Door):
         step = float(query.resolution)
         return Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
 
-    def mean_errors(self, asked: MeanErrors, model: CountSource) -> Measured:
+    def measure_together(self, strategy: Strategy, cost: Rho) -> list[Measurement]:
+        """The answers of many queries with exact Gaussian noise, in one event: they are paid for together."""
+        sizes = [query.cells(self.domain) for query in strategy.queries]
+        event = events.Gaussians.at(
+            cost,
+            what=f"{len(sizes):,} queries together",
+            numbers=sum(sizes),
+            loss=strategy.loss(self.unit),
+            largest=max(strategy.variances),
+        )
+        ends = np.cumsum(sizes)
+        variances = [events.Gaussians.scaled(variance, event.scale) for variance in strategy.variances]
+
+        def look() -> NDArray[np.int64]:
+            exact = np.empty(event.numbers, dtype=np.int64)
+            counted = strategy.counted()
+            self._count_together(list(counted))
+            for attrs, places in counted.items():
+                counts = self._exact(Marginal(attrs)).reshape(self.domain.project(attrs).shape)
+                for place in places:
+                    answered = whole(strategy.queries[place], strategy.exact(place, attrs, counts))
+                    exact[ends[place] - sizes[place] : ends[place]] = answered
+            return exact
+
+        noisy = self._pay_then(event, look, lambda exact: gaussians(self._noise, exact, variances, sizes))
+        self._tell(f"measured {len(sizes):,} queries together")
+        return [
+            Measurement(query, part.astype(np.float64), math.sqrt(variance))
+            for query, part, variance in zip(
+                strategy.queries, np.split(noisy, ends[:-1]), variances, strict=True
+            )
+        ]
+
+    def mean_errors(self, asked: MeanErrors, model: CountSource) -> NoisyMeans:
         """How far the model is from the table, as mean errors over sets of marginals: the end of a run.
 
-        Pays with all that was set aside. The model must be final: it is compared with the table, and
-        whoever changed it by what is found would need another budget to know how far off it is then.
+        Pays with all that was set aside. The model must be final: these errors are about no other model.
         """
         event = asked.event(self._accountant.free(), self.unit)
 

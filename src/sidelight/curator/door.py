@@ -1,12 +1,12 @@
 """Pay, write, look, draw: the order that every door to private data keeps.
 
 A door makes an event, charges it to the run's accountant, writes it to the ledger, and only then looks at
-private data. Just before the noise is drawn, the payment is taken up in the ledger, in a line of its own,
-and can never be taken up again. With a checkpoint, the output is journalled before it is used.
+private data. Just before the noise is drawn, a line of its own in the ledger uses the payment up:
+nobody can draw for it again. With a checkpoint, the output is journalled before it is used.
 
 So every draw has a payment of its own on disk before it is made, whatever happens to the journal:
 
-    died before the payment is taken up    the next process takes it up; nothing is paid twice
+    died before the payment is used up     the next process uses it; nothing is paid twice
     died between that and the journal      the output is lost: it is paid for again, and drawn again
     a copied, cut or restored journal      what it lacks is paid for again, and drawn again
 """
@@ -68,7 +68,7 @@ class Door:
         self._noise = noise if noise is not None else SystemNoise()
         self._journal = journal if journal is not None else Journal.in_memory(self._run)
         self._progress = progress if progress is not None else Silent()
-        self._take_up_run(ledger.payments(self._run))
+        self._resume(ledger.payments(self._run))
 
     @property
     def allotment(self) -> Cost:
@@ -114,7 +114,7 @@ class Door:
             self._journal.append(event, output, ticket)
         return output
 
-    def _take_up_run(self, payments: tuple[Payment, ...]) -> None:
+    def _resume(self, payments: tuple[Payment, ...]) -> None:
         """Compare the ledger's run with the journal; refuse if the budget cannot replace lost answers."""
         self._is_open = self._ledger.is_open(self._run)
         self._drawn = {payment.ticket: payment for payment in payments if payment.ticket}
@@ -166,7 +166,7 @@ class Door:
         return self._ledger.append(event, run=self._run, nth=nth)
 
     def _ticket(self, payment: int, event: Event, nth: int, *, ticket: str | None = None) -> str:
-        """Take the payment up; if another copy of the journal was faster, pay again."""
+        """Use the payment up; pay again if another copy of the journal has used it already."""
         while (taken := self._ledger.draw(payment, run=self._run, ticket=ticket)) is None:
             payment = self._ledger.append(event, run=self._run, nth=nth)
         return taken

@@ -7,7 +7,7 @@ alone to read. The first line also holds marks of the private and the public tab
 and ``key`` their key, so that no other table is taken for the run's own.
 
 The first line is on disk before the run begins in its ledger, so no process can die in between
-and leave an allotment set aside that nobody knows to take up.
+and leave an allotment set aside that no process can find again.
 
 Resuming replays the mechanism from its start: the curator answers from the journal until
 the journal ends, then goes on live. A journal proves nothing by itself: it can be copied, cut and put
@@ -141,13 +141,13 @@ class Journal:
         try:
             if tables is not None:
                 journal._tables = tables(_key(folder))
-            journal._take_up(content[:keep].splitlines(keepends=True), path, settings)
+            journal._read(content[:keep].splitlines(keepends=True), path, settings)
         except BaseException:
             journal.close()
             raise
         return journal
 
-    def _take_up(self, lines: list[bytes], path: Path, settings: Any) -> None:
+    def _read(self, lines: list[bytes], path: Path, settings: Any) -> None:
         if not lines:
             self.restart(self.run, settings)
             _sync_folder(path.parent)
@@ -255,8 +255,8 @@ def _run_of(first: bytes, path: Path, settings: Any) -> str:
         )
     if header.get("fingerprint") != fingerprint(settings):
         raise CheckpointError(
-            f"{path.parent} holds the checkpoint of a run with other data, settings or budget. "
-            "Repeat that run's own command to resume it, or name a new folder."
+            f"{path.parent} holds the checkpoint of a run with another schema, workload, "
+            "budget or other settings. Repeat that run's own command to resume it, or name a new folder."
         )
     if not isinstance(header.get("run"), str) or not header["run"]:
         raise _edited(path)

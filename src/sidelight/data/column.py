@@ -52,7 +52,7 @@ class Column(ABC):
     outside: Outside = field(default="refuse", kw_only=True)
     """Where values outside the schema go: refused, to "other", or (numbers) to the nearest bin."""
     note: str = field(default="", kw_only=True, compare=False)
-    """Written as a comment above the column; means nothing."""
+    """A comment, written above the column in a schema file; it changes nothing."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _is_writable(self.name):

@@ -63,7 +63,7 @@ class Schema:
     unit: Unit = UNSAID
     """What one person can change; see ``declared_unit`` for whether the schema says it."""
     note: str = field(default="", compare=False)
-    """Written as a comment at the head of the file; means nothing."""
+    """A comment, written at the head of a schema file; it changes nothing."""
     impossible: tuple[Combination, ...] = ()
     """Labels that never occur together: no model gives them mass, no synthetic record holds them."""
     says_unit: bool = field(init=False, compare=False, repr=False)
@@ -181,11 +181,10 @@ class Schema:
         )
 
     def _repr_html_(self) -> str:
-        from sidelight._html import listed as listed_labels
         from sidelight._html import table
 
         rows = [
-            (column.name, column.kind, f"{column.size:,}", listed_labels(column.code_labels(), most=6),
+            (column.name, column.kind, f"{column.size:,}", listed(map(str, column.code_labels()), 6),
              column.outside)
             for column in self.columns
         ]  # fmt: skip

@@ -125,7 +125,7 @@ class Table:
 
         ``seed`` places the points within their bins.
         """
-        from sidelight.data.encode import decode
+        from sidelight.data.decode import decode
 
         schema = self.schema if self.schema is not None else Schema.from_domain(self.domain)
         return decode(schema, self.codes(), seed=seed)

@@ -15,19 +15,23 @@ exact discrete Gaussian; under replacement n is public and the sensitivities are
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
+from sidelight.fit.estimator import Estimator
 from sidelight.fit.private_pgm import MirrorDescent
-from sidelight.measurement import measuring
+from sidelight.fit.residuals import ResidualReconstruction
+from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import (
     Oversized,
     check_sizes,
     marginal_stddev,
+    mib,
     oversized_marginals,
     tractable,
 )
@@ -64,8 +68,9 @@ class AIM(Mechanism):
     """Size limit of the graphical model; it grows with the budget spent."""
     oversized: Oversized = "refuse"
     """Workload marginals above the size limit: refuse the workload, or skip measuring them."""
-    estimator: MirrorDescent = MirrorDescent(tolerance=3e-3, max_steps=200)
-    """The fit in each round, which starts from the model of the round before."""
+    estimator: MirrorDescent | Literal["residual"] = MirrorDescent(tolerance=3e-3, max_steps=200)
+    """The fit in each round, which starts from the model of the round before. ``residual``: reconstruction by
+    residuals, here and in the last fit; then max_model_mb limits single marginals, since there is no tree."""
     final_estimator: MirrorDescent = MirrorDescent()
     """The last fit, which starts anew, since cells that earlier rounds drove to 0 come back slowly."""
 
@@ -74,6 +79,10 @@ class AIM(Mechanism):
         _check.share(select_share=self.select_share)
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
+        if self.estimator != "residual" and not isinstance(self.estimator, MirrorDescent):
+            raise SettingError(
+                f"estimator must be MirrorDescent(…) or 'residual'; got {_check.brief(self.estimator)}."
+            )
 
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         domain, rho = curator.domain, curator.allotment
@@ -83,9 +92,11 @@ class AIM(Mechanism):
         round_cost = rho / (self.rounds_per_attribute * len(domain))
         _, measure_cost = round_cost.split(self.select_share)
 
+        rounds, last = self._estimators()
+
         # MEASURE the one-way marginals.
         measurements = [curator.measure(Marginal(r), measure_cost) for r in weights if len(r) == 1]
-        model = self.estimator.estimate(domain, measurements, total=n)
+        model = rounds.estimate(domain, measurements, total=n)
         while curator.remaining:
             if curator.remaining.value < 2 * round_cost.value:
                 round_cost = curator.remaining
@@ -94,21 +105,35 @@ class AIM(Mechanism):
 
             # SELECT the marginal whose error most exceeds the noise it would be measured with.
             used = 1 - (curator.remaining.value - round_cost.value) / rho.value
-            measured = [m.query.attrs for m in measurements]
-            allowed = tractable(domain, measured, list(weights), limit_mb=self.max_model_mb * float(used))
+            allowed = self._allowed(domain, measurements, list(weights), share=float(used))
             score = WeightedError(model, weights=weights, cell_penalty=expected_l1_noise(1, stddev))
             chosen = curator.select([Marginal(r) for r in allowed], score, select_cost)
             # MEASURE it.
             measurements.append(curator.measure(chosen, measure_cost).against(model))
             # ESTIMATE a model that agrees with everything measured so far.
             before = model.count(chosen.attrs)
-            model = self.estimator.estimate(domain, measurements, total=n, start=model)
+            model = rounds.estimate(domain, measurements, total=n, start=model)
             moved = abs(model.count(chosen.attrs) - before).sum()
             if moved <= expected_l1_noise(chosen.cells(domain), stddev):
                 round_cost = round_cost * 4
 
-        model = self.final_estimator.estimate(domain, measurements, total=n)
+        model = last.estimate(domain, measurements, total=n)
         return Outcome(model, tuple(measurements), curator.events)
+
+    def _estimators(self) -> tuple[Estimator, Estimator]:
+        """Of the rounds, and of the last fit."""
+        if isinstance(self.estimator, MirrorDescent):
+            return self.estimator, self.final_estimator
+        return ResidualReconstruction(max_steps=0), ResidualReconstruction()
+
+    def _allowed(
+        self, domain: Domain, measured: list[Measurement], wanted: list[Attrs], *, share: float
+    ) -> list[Attrs]:
+        """The candidates that this share of the size limit has room for."""
+        limit = self.max_model_mb * share
+        if isinstance(self.estimator, MirrorDescent):
+            return tractable(domain, [made.query.attrs for made in measured], wanted, limit_mb=limit)
+        return [attrs for attrs in wanted if len(attrs) == 1 or mib(domain.size(attrs)) <= limit]
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)

@@ -17,7 +17,7 @@ from sidelight.mechanisms.paper import Paper
 from sidelight.mechanisms.told import JointRound, Opening
 from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
-from sidelight.privacy.event import Event, Gaussian, Laplace
+from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.uncertainty.model_error import ModelDispersion, model_error
@@ -99,9 +99,7 @@ class Mechanism(ABC):
         """Noise and memory, from public information alone."""
 
     @abstractmethod
-    def noisiest(
-        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
-    ) -> Iterable[Gaussian | Laplace]:
+    def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
         """For each kind of measurement that a run may make, the one with the most noise.
 
         The plan checks them: noise too large to be drawn is refused before anything is charged.

@@ -60,6 +60,20 @@ def check_sizes(
         )
     if not any(workload.attribute_sets):
         raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+    check_model_room(domain, limit_mb=limit_mb)
+    if oversized == "skip":
+        return
+    for attrs in oversized_marginals(domain, workload, limit_mb=limit_mb):
+        raise TooLargeError(
+            f"the marginal {' × '.join(attrs)} of the workload needs {mib(domain.size(attrs)):.3g} MB, above "
+            f"max_model_mb = {limit_mb:g}: it could never be measured. Raise max_model_mb, coarsen its "
+            "attributes, take it out of the workload, or have it answered from smaller marginals "
+            "(oversized='skip')."
+        )
+
+
+def check_model_room(domain: Domain, *, limit_mb: float) -> None:
+    """Refuse a limit within which no graphical model of the domain has room."""
     if domain.impossible and mib(SizeOracle(domain).cells) > limit_mb:
         cells = SizeOracle(domain).cells
         raise TooLargeError(
@@ -72,13 +86,4 @@ def check_sizes(
         raise TooLargeError(
             f"max_model_mb = {limit_mb:g} cannot hold even the one-way marginal of {widest!r} "
             f"({mib(max(domain.shape)):.3g} MB). Raise max_model_mb, or give {widest!r} fewer values."
-        )
-    if oversized == "skip":
-        return
-    for attrs in oversized_marginals(domain, workload, limit_mb=limit_mb):
-        raise TooLargeError(
-            f"the marginal {' × '.join(attrs)} of the workload needs {mib(domain.size(attrs)):.3g} MB, above "
-            f"max_model_mb = {limit_mb:g}: it could never be measured. Raise max_model_mb, coarsen its "
-            "attributes, take it out of the workload, or have it answered from smaller marginals "
-            "(oversized='skip')."
         )

@@ -31,7 +31,7 @@ from sidelight.data.table import Table
 from sidelight.measurement import Measurement, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.paper import Paper
-from sidelight.mechanisms.pmw_pub import (
+from sidelight.mechanisms.public_support import (
     ONE_NUMBER,
     check_public_share,
     check_rounds,

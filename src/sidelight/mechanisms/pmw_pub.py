@@ -19,7 +19,7 @@ twice keeps both answers (9.3, M6). Queries are counts, never divided by a priva
 works too: n is measured first (9.2, N8).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,17 +29,24 @@ from sidelight import _check
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.errors import DataError, SettingError
-from sidelight.measurement import Measurement, NoiseKind, measuring, stddev_of
+from sidelight.measurement import Measurement, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.paper import Paper
-from sidelight.models.support import Support, missing_values
+from sidelight.mechanisms.public_support import (
+    ONE_NUMBER,
+    check_public_share,
+    check_rounds,
+    numbers_noisiest,
+    require_public_records,
+    support_notes,
+    support_outlook,
+)
+from sidelight.models.support import Support
 from sidelight.models.support_weights import Asked, SupportWeights
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
-from sidelight.queries.query import Cell, Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.number_error import NumberError
 
@@ -174,91 +181,3 @@ class PMWPub(Mechanism):
         """The cost of each round's measurement, after n has been paid for where it is not public."""
         rest = allotment if unit.total_is_public else allotment.split(self.total_share)[1]
         return (rest / self.rounds).split(self.select_share)[1]
-
-
-ONE_NUMBER = Cell((), ())
-"""A cell of a marginal, for its sensitivity, which is the same for all cells."""
-
-
-def numbers_noisiest(
-    workload: Workload, cost: Cost, unit: Unit, *, total: Cost, noise: NoiseKind | None = None
-) -> Iterator[Gaussian | Laplace]:
-    """The total where it is not public, and every single number of the workload at a round's cost."""
-    if not unit.total_is_public:
-        yield measuring(Marginal(()), total, unit)
-    for query in workload:
-        asked = ONE_NUMBER if isinstance(query, Marginal) else query
-        yield measuring(asked, cost, unit, noise=noise)
-
-
-def check_public_share(public_share: float) -> None:
-    """Refuse a share of the public records that is not above 0 and at most 1."""
-    _check.positive(public_share=public_share)
-    if public_share > 1:
-        raise SettingError(f"public_share must be a share of at most 1; got {public_share!r}.")
-
-
-def check_rounds(rounds: int, n: float, stddev: float) -> None:
-    """Refuse rounds whose noise exceeds the number of records, and say how many rounds make sense."""
-    if stddev <= max(n, 1.0):
-        return
-    # σ grows like √T for Gaussian noise and like T for Laplace noise; √T gives the larger number of rounds.
-    sensible = int(rounds * (n / 4 / stddev) ** 2)
-    advice = (
-        f"use at most {sensible} rounds"
-        if sensible
-        else "no number of rounds makes sense here: raise epsilon"
-    )
-    raise SettingError(
-        f"rounds = {rounds} leaves so little budget for each round that its noise (σ = {stddev:.3g}) exceeds "
-        f"the number of records; {advice}. Nothing was charged."
-    )
-
-
-def require_public_records(public: Table | None, domain: Domain) -> None:
-    """Refuse an empty public table, or one over other attributes."""
-    if public is None:
-        return
-    if public.domain != domain:
-        raise DataError(
-            "the public table has other attributes than the schema; encode it with the same schema."
-        )
-    if public.records == 0:
-        raise DataError("the public table holds no records, so its support is empty. Give another one.")
-    if domain.impossible:
-        Support.of_table(public, total=1.0, domain=domain)  # refuses a table of impossible records alone
-
-
-def support_notes(support: Support, workload: Workload) -> tuple[str, ...]:
-    """Remarks on values of the workload's attributes that no public record has."""
-    attrs = tuple(dict.fromkeys(attr for query in workload for attr in query.attrs))
-    return tuple(
-        f"{attr}: {missing} of {support.domain.sizes[attr]} values occur in no public record; "
-        "the release counts 0 there, whatever the private table holds"
-        for attr, missing in missing_values(support, attrs).items()
-    )
-
-
-def support_outlook(
-    rounds: int,
-    measure_cost: Cost,
-    unit: Unit,
-    domain: Domain,
-    workload: Workload,
-    max_cache_mb: float,
-    *,
-    noise: NoiseKind | None = None,
-) -> Outlook:
-    """The outlook of mechanisms on the public support: noise and memory."""
-    answers = 8 * sum(domain.size(attrs) for attrs in workload.attribute_sets)
-    return Outlook(
-        measurements=rounds,
-        stddev=stddev_of(ONE_NUMBER, measure_cost, unit, noise=noise),
-        model_bytes=int(max_cache_mb * 2**20) + answers,
-        counting_bytes=answers,
-        notes=(
-            f"the model takes {8 * (len(domain) + 4)} bytes for each distinct public record, and at most "
-            f"max_cache_mb = {max_cache_mb:g} MB for their cell numbers; where that is too little, rounds "
-            "take longer",
-        ),
-    )

@@ -8,10 +8,15 @@ from sidelight import _check
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
 
+AUTO = "auto"
+"""Asks for the mechanism that mechanisms/choice.py takes."""
 _WHERE = {
     "aperture": "sidelight.mechanisms.aperture.aperture:Aperture",
     "jam": "sidelight.mechanisms.jam:JAM",
     "aim": "sidelight.mechanisms.aim:AIM",
+    "mst": "sidelight.mechanisms.mst:MST",
+    "hdmm": "sidelight.mechanisms.hdmm.hdmm:HDMM",
+    "dualquery": "sidelight.mechanisms.dualquery:DualQuery",
     "mwem": "sidelight.mechanisms.mwem:MWEM",
     "mwem-pub": "sidelight.mechanisms.mwem_pub:MWEMPub",
     "pmw-pub": "sidelight.mechanisms.pmw_pub:PMWPub",
@@ -34,7 +39,8 @@ def mechanism_of(asked: Mechanism | str, settings: dict[str, Any] | None = None)
         return asked
     if asked not in _WHERE:
         raise SettingError(
-            f"mechanism must be one of {', '.join(_WHERE)}; got {asked!r}.{_check.hint(asked, _WHERE)}"
+            f"mechanism must be one of {', '.join((AUTO, *_WHERE))}; got {asked!r}."
+            f"{_check.hint(asked, (AUTO, *_WHERE))}"
         )
     module, _, name = _WHERE[asked].partition(":")
     kind: type[Mechanism] = getattr(importlib.import_module(module), name)

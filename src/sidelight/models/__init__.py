@@ -1,1 +1,1 @@
-"""What a table can be taken for: histogram, components, weighted records, graphical model, mixture."""
+"""Models of a table: histogram, components, weighted records, graphical model, mixture."""

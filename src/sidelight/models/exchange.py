@@ -15,9 +15,9 @@ short list of the best is summed again after each exchange.
 
 What holds: counts sum to n, each is what is expected, rounded down or up, a record without weight is never
 taken, and the same generator gives the same counts. What does not: the mean over seeds is no longer
-what is expected. Records of values of which one or two are expected in n come less often than that,
-since for most of their cells no record is the nearest whole count. Fewer than 100 records are rounded
-systematically.
+what is expected. Values that one or two of n records are expected to have are drawn less often than that:
+in most cells with such a value less than half a record is expected, and 0 is the nearest whole count.
+Fewer than 100 records are rounded systematically.
 
 Measured on 99,321 weighted records like ADULT's (``benchmarks/utility/sampled_error.py``), the mean L1
 distance to the model over all 455 three-way marginals, after systematic rounding and after exchanges:

@@ -11,6 +11,7 @@ _WHERE = {
     "histogram": "sidelight.models.histogram:Histogram",
     "support": "sidelight.models.support:Support",
     "blend": "sidelight.models.mixture:Blend",
+    "residuals": "sidelight.models.reconstruction:Reconstruction",
     "components": "sidelight.models.components:Components",
 }
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.mixture import Blend
@@ -69,7 +70,7 @@ def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Att
             break
         again = _draws(tree, room, seed=seed + before)
         found = Support.mixed([(found, before), (again, 1.0)], total=tree.total).distinct
-    return _raked(found, tree, like)
+    return raked(found, tree, like)
 
 
 def _draws(tree: GraphicalModel, number: int, *, seed: int) -> Support:
@@ -95,14 +96,17 @@ def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> Graphical
     )
 
 
-def _raked(drawn: Support, model: GraphicalModel, like: Sequence[Attrs]) -> Support:
+def raked(drawn: Support, model: ManyCountSource, like: Sequence[Attrs], *, sweeps: int = _SWEEPS) -> Support:
     """The draws, reweighted so that one marginal after another agrees with the model."""
     weights = drawn.weights.copy()
-    for _ in range(_SWEEPS):
+    for _ in range(sweeps):
         for place, wanted in model.count_each(like):
             cells = drawn.cells(like[place])
             found = tally(cells, weights, wanted.size)
-            ratio = np.divide(wanted.reshape(-1), found, out=np.ones(found.size), where=found > 0)
+            least = wanted.reshape(-1) / _MOST_RATIO
+            ratio = np.divide(
+                wanted.reshape(-1), found, out=np.full(found.size, _MOST_RATIO), where=found > least
+            )
             tilt(weights, cells, np.clip(ratio, 1 / _MOST_RATIO, _MOST_RATIO))
     weights *= drawn.total / weights.sum()
     return replace(drawn, weights=weights)

@@ -76,7 +76,7 @@ def _distribute(table: NDArray[np.floating], group: Codes, rng: np.random.Genera
     for k in range(0, len(present), some):
         here = present[k : k + some]
         rows = table if len(here) == groups else table[here]
-        parts.append(_spread(rows, sizes[here, None], offsets[k : k + some]))
+        parts.append(_cells_of_groups(rows, sizes[here, None], offsets[k : k + some]))
     drawn = np.concatenate(parts)
 
     # Records in random order, then gathered by group: sorting small integers is quick.
@@ -88,10 +88,10 @@ def _distribute(table: NDArray[np.floating], group: Codes, rng: np.random.Genera
     return cells
 
 
-def _spread(
+def _cells_of_groups(
     table: NDArray[np.floating], sizes: NDArray[np.int64], offsets: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """The cells of some groups' records, group by group: cut points an offset apart from whole numbers."""
+    """A cell for each record of some groups, group by group; cut points are whole numbers plus an offset."""
     # Either there are few cells, or there is one group, which is then walked along twice.
     blocks = [slice(k, k + _CELLS_AT_ONCE) for k in range(0, table.shape[1], _CELLS_AT_ONCE)]
     last: NDArray[Any] = np.zeros((len(table), 1))

@@ -12,9 +12,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
+from sidelight import _check
 from sidelight.errors import SettingError
 from sidelight.privacy import convert
-from sidelight.privacy.rational import parse_fraction
+from sidelight.privacy.rational import float_up, parse_fraction
 
 
 @dataclass(frozen=True, order=True)
@@ -152,9 +153,9 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.epsilon) and 0 < self.epsilon < math.inf):
+        if not (_check.is_number(self.epsilon) and 0 < self.epsilon < math.inf):
             raise SettingError(f"epsilon must be a finite number above 0; got {self.epsilon!r}.")
-        if not (_is_number(self.delta) and 0 <= self.delta < 1):
+        if not (_check.is_number(self.delta) and 0 <= self.delta < 1):
             raise SettingError(f"delta must be at least 0 and below 1; got {self.delta!r}.")
 
     @property
@@ -245,14 +246,14 @@ class Budget:
 
         The better of two bounds: ε of the zCDP part plus the pure part, or the filter's own.
         """
-        pure = _float_up(spent.epsilon)
+        pure = float_up(spent.epsilon)
         if self.is_pure or spent.rho == 0:
             apart = pure
         else:
-            apart = pure + convert.epsilon_of(_float_up(spent.rho), self.delta)
+            apart = pure + convert.epsilon_of(float_up(spent.rho), self.delta)
         if self.is_pure or not spent.epsilon:
             return apart
-        return min(apart, convert.epsilon_at(self.order, _float_up(spent.priced), self.delta))
+        return min(apart, convert.epsilon_at(self.order, float_up(spent.priced), self.delta))
 
     def largest(self, kind: type[Cost], spent: Tally) -> float:
         """The largest ε that can still be paid for in this currency, rounded down to two digits; or 0."""
@@ -287,13 +288,3 @@ class Budget:
         if kind is Epsilon:
             return Budget(epsilon=epsilon, delta=0.0).pure()
         return Rho(Fraction(convert.rho_of(epsilon, self.delta)))
-
-
-def _float_up(value: Fraction) -> float:
-    """A float at or above ``value``."""
-    near = float(value)
-    return near if near >= value else math.nextafter(near, math.inf)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

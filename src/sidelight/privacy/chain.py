@@ -4,7 +4,7 @@
     table     marks of the table that all of this is about, before its first spending or when it changed
     begin     a run sets its whole allotment aside
     event     a run pays for one of its answers, out of its allotment
-    draw      a payment is taken up, once, just before its noise is drawn
+    draw      a payment is used up, once, just before its noise is drawn
     close     a run gives the rest of its allotment back
 
 The answers of a run are numbered 0, 1, 2, … in the order in which its mechanism asks for them. A run that

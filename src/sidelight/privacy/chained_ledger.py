@@ -155,7 +155,7 @@ class ChainedLedger(ABC):
                 raise LedgerError(f"run {run!r} of {self.where} made no payment in line {payment}.")
             if ticket is not None and any(draw["ticket"] == ticket for draw in _draws(pages, run, after=0)):
                 return ticket  # another copy of the journal has brought it here
-            # PRIVACY: whoever finds the payment taken up must pay for a draw of their own.
+            # PRIVACY: whoever finds the payment used up must pay for a draw of their own.
             draws = _draws(pages, run, after=payment)
             if paid.nth is None or any(draw["payment"] == payment for draw in draws):
                 return None

@@ -98,7 +98,7 @@ class Event(ABC):
             raise LedgerError(f"the {name} event cannot be read: {error}") from error
 
 
-def _too_noisy(event: "Gaussian | Laplace") -> SettingError:
+def _too_noisy(event: "Gaussian | Gaussians | Laplace") -> SettingError:
     return SettingError(
         f"the budget is too small for '{event.what}': its part of it calls for noise of σ = {_short(event)} "
         "steps, more than can be drawn exactly. Give a larger epsilon, or ask for less: fewer rounds, or "
@@ -106,9 +106,12 @@ def _too_noisy(event: "Gaussian | Laplace") -> SettingError:
     )
 
 
-def _short(event: "Gaussian | Laplace") -> str:
+def _short(event: "Gaussian | Gaussians | Laplace") -> str:
     """σ in steps of the noise, as text: it may be too large for a double."""
-    squared = event.variance if isinstance(event, Gaussian) else 2 * event.scale**2
+    if isinstance(event, Laplace):
+        squared = 2 * event.scale**2
+    else:
+        squared = event.variance if isinstance(event, Gaussian) else event.largest
     return f"{math.sqrt(squared):.3g}" if squared < Fraction(10) ** 300 else "10¹⁵⁰ and more"
 
 
@@ -148,6 +151,48 @@ class Gaussian(Event):
     def stddev(self) -> float:
         """σ, to within rounding; the discrete Gaussian's own is never above it."""
         return math.sqrt(self.variance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussians(Event):
+    """Many numbers together, y_j = q_j(D) + 𝒩_ℤ(0, s σ_j²): ρ = max Σ_j (q_j(D) − q_j(D′))²/2sσ_j².
+
+    Canonne, Kamath, Steinke (2020), theorem 14, which has a variance for each coordinate. What one record
+    moves in all of them together may be less than the sum of what it can move in each.
+    """
+
+    name = "gaussians"
+    currencies = (Rho,)
+    numbers: int
+    """How many numbers were drawn."""
+    loss: Fraction
+    """At least max Σ_j (q_j(D) − q_j(D′))²/σ_j²."""
+    scale: Fraction
+    """The factor s."""
+    largest: Fraction
+    """The largest variance that was drawn with."""
+
+    @classmethod
+    def at(cls, cost: Rho, *, what: str, numbers: int, loss: Fraction, largest: Fraction) -> Self:
+        """The least noise that this cost pays for, in these proportions; ``largest`` is the largest σ_j²."""
+        scale = round_up(Fraction(loss) / (2 * _paid(cost)))
+        return cls(
+            what=what, cost=cost, numbers=numbers, loss=Fraction(loss), scale=scale,
+            largest=cls.scaled(largest, scale),
+        )  # fmt: skip
+
+    @staticmethod
+    def scaled(variance: Fraction, scale: Fraction) -> Fraction:
+        """What is drawn with in place of a variance σ_j²."""
+        return round_up(variance * scale)
+
+    @property
+    def owed(self) -> Fraction:
+        return self.loss / (2 * self.scale)
+
+    def require_drawable(self) -> None:
+        if self.largest > LARGEST_VARIANCE:
+            raise _too_noisy(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +272,31 @@ class Exponential(Selection):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Exponentials(Selection):
+    """Several independent draws of one exponential mechanism: each costs what one costs, and they add up."""
+
+    name = "exponentials"
+    divisor = 8
+    draws: int
+    """How many."""
+
+    @classmethod
+    def together(
+        cls, cost: Cost, *, what: str, sensitivity: Fraction, candidates: int, draws: int
+    ) -> "Exponentials":
+        """The sharpest draws, so many of them, that this cost pays for together."""
+        each = Exponential.at(cost / draws, what=what, sensitivity=sensitivity, candidates=candidates)
+        return cls(
+            what=what, cost=cost, epsilon=each.epsilon, sensitivity=each.sensitivity, candidates=candidates,
+            draws=draws,
+        )  # fmt: skip
+
+    @property
+    def owed(self) -> Fraction:
+        return self.draws * super().owed
+
+
+@dataclass(frozen=True, kw_only=True)
 class PermuteAndFlip(Selection):
     """Permute-and-flip (McKenna and Sheldon 2020): ε-DP, but not bounded-range, so ε²/2-zCDP (spec 2.5)."""
 
@@ -272,5 +342,6 @@ class Parallel(Event):
 
 
 _KINDS: dict[str, type[Event]] = {
-    kind.name: kind for kind in (Gaussian, Laplace, Exponential, PermuteAndFlip, Parallel)
+    kind.name: kind
+    for kind in (Gaussian, Gaussians, Laplace, Exponential, Exponentials, PermuteAndFlip, Parallel)
 }

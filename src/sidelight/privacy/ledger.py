@@ -2,7 +2,7 @@
 
 A run *begins* by setting its whole allotment aside, pays for each event out of it, and gives
 the rest back when it *closes*. An open run counts with all of its allotment: a crash costs
-budget, never privacy. Just before noise is drawn, its payment is *taken up*, once for ever, in a line
+budget, never privacy. Just before noise is drawn, its payment is *used up*, once for ever, in a line
 of its own: whoever comes later, with an older or a copied journal, must pay again, out of what the
 promise has left. ``MemoryLedger`` is here; ``sql_ledger.SqlLedger`` keeps lines on disk.
 """
@@ -87,7 +87,7 @@ class Ledger(Protocol):
         ...
 
     def append(self, event: Event, *, run: str, nth: int | None = None) -> int:
-        """Pay for the run's nth answer, the next one unless said; gives the number of the payment's line.
+        """Pay for the run's nth answer, by default the next one; gives the number of the payment's line.
 
         It comes out of the run's allotment; for an answer that was paid for before, out of the promise
         itself. All of it, or BudgetExhausted and nothing. Returns once it is on disk.

@@ -25,13 +25,13 @@ For pure ε-DP, t ≤ min(e^ε f, 1 − e^(−ε)(1 − f)); a pure spending of 
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight.privacy.budget import Cost, Rho, Tally
+from sidelight.privacy.rational import float_up
 from sidelight.privacy.unit import Unit
 
 FALSE_ACCUSATIONS = 0.05
@@ -57,6 +57,7 @@ class Meaning:
     def of(cls, cost: Cost, *, false: float = FALSE_ACCUSATIONS) -> "Meaning":
         """The meaning of one amount.
 
+        >>> from fractions import Fraction
         >>> Meaning.of(Rho(Fraction("0.014973"))).caught < 0.1
         True
         """
@@ -68,9 +69,9 @@ class Meaning:
         """The meaning of all that was spent, in either currency."""
         _check.share(false=false)
         # PRIVACY: pure spendings add up to ε-DP, which is ε²/2-zCDP; zCDP adds up.
-        caught = most_caught(_float_up(spent.rho + spent.epsilon**2 / 2), false=false)
+        caught = most_caught(float_up(spent.rho + spent.epsilon**2 / 2), false=false)
         if not spent.rho:
-            caught = min(caught, _most_caught_pure(_float_up(spent.epsilon), false))
+            caught = min(caught, _most_caught_pure(float_up(spent.epsilon), false))
         return cls(caught=caught, posterior=caught / (caught + false), false=false)
 
     def sentence(self, unit: Unit) -> str:
@@ -135,11 +136,6 @@ def _divergence(x: float, y: float) -> NDArray[np.float64]:
 def _most_caught_pure(epsilon: float, false: float) -> float:
     bound = min(math.exp(min(epsilon, 700.0)) * false, 1 - math.exp(-epsilon) * (1 - false))
     return min(1.0, math.nextafter(bound, 2.0) if epsilon else false)
-
-
-def _float_up(value: Fraction) -> float:
-    near = float(value)
-    return near if near >= value else math.nextafter(near, math.inf)
 
 
 def _percent_up(share: float) -> str:

@@ -11,7 +11,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.sources import shown_name
 
 MOST_EPSILON, MOST_DELTA = 10, 1e-5
-"""A promise beyond these is made only by somebody who says so."""
+"""Largest ε and δ that a ledger promises without its owner's confirmation."""
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,12 @@ def sqrt_down(value: Fraction) -> Fraction:
     return round_down(Fraction(root, 1 << (shift // 2)))
 
 
+def float_up(value: Fraction) -> float:
+    """The nearest float at or above ``value``."""
+    near = float(value)
+    return near if near >= value else math.nextafter(near, math.inf)
+
+
 def _rounded(value: Fraction, *, up: bool) -> Fraction:
     if value == 0:
         return value

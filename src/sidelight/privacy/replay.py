@@ -19,8 +19,8 @@ class _Run:
     allotment: Cost
     aside: Tally
     sums: Sums = field(default_factory=lambda: Sums(open_runs=1))
-    not_taken_up: dict[int, int] = field(default_factory=dict)
-    """Which answer each payment is for that no draw has taken up, by the number of its line."""
+    unused: dict[int, int] = field(default_factory=dict)
+    """Payments for which nothing was drawn yet: from the number of the payment's line to its answer's."""
     tickets: set[str] = field(default_factory=set)
 
 
@@ -79,7 +79,7 @@ class Replay:
         elif line.kind == "close":
             self._total = self._total.closed(run.aside, run.sums)
             run.sums = run.sums.ended()
-            run.not_taken_up.clear()  # nobody draws for a closed run
+            run.unused.clear()  # nobody draws for a closed run
             run.tickets.clear()
         else:
             raise LedgerError(f"unknown kind {line.kind!r}.")
@@ -102,11 +102,11 @@ class Replay:
             run.sums = run.sums.charged(tally)
             self._total = self._total.counted()
         if line.nth is not None:
-            run.not_taken_up[line.number] = nth
+            run.unused[line.number] = nth
 
     def _draw(self, line: Line, run: _Run) -> None:
         # PRIVACY: one payment, one draw. This is what a copied or cut journal cannot get around.
-        nth = run.not_taken_up.pop(line.body["payment"], None)
+        nth = run.unused.pop(line.body["payment"], None)
         if nth is None or nth != line.nth:
             raise LedgerError("it draws for what was not paid for, or was drawn already.")
         ticket = line.body["ticket"]
@@ -117,12 +117,12 @@ class Replay:
     def _cost(self, line: Line, budget: Budget) -> tuple[Cost, Tally]:
         """What an event cost, once its noise was checked.
 
-        Noise and cost of a run's events are mostly the same, whatever they are spent on; what is equal to
-        the letter is checked once, which halves the time that a long ledger takes to open.
+        Most events of a run have the same noise and the same cost. Each such pair is checked once, which
+        halves the time that a long ledger takes to open.
         """
         plain = line.body["event"]
         same = repr([item for item in plain.items() if item[0] != "what"])
-        # An event is told by more than its noise: one that is spent on no words is still refused.
+        # An event must also say in words what it paid for; reading it refuses one that does not.
         if same not in self._costs or not isinstance(plain.get("what"), str):
             cost = line.event.cost
             self._costs[same] = cost, budget.tally(cost)

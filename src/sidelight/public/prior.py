@@ -74,14 +74,14 @@ class Prior:
         return all(self.records_by_attribute[attr] > 0 for attr in attrs)
 
     def under(self, domain: Domain) -> "Prior":
-        """The same for a schema that may declare more impossible: without the records that cannot be."""
-        if self.sample is None:
-            return self
-        kept = is_possible(domain, self.sample.records)
-        if not kept.any():
-            return replace(self, sample=None, sample_share=0.0)
-        sample = Support(domain, self.sample.records[kept], self.sample.weights[kept], 1.0).with_total(1.0)
-        return replace(self, sample=sample)
+        """The same for a schema that may declare more impossible: trees and records without such cells."""
+        model, *others = (GraphicalModel(domain, 1.0, tree.potentials) for tree in (self.model, *self.others))
+        sample, share = self.sample, self.sample_share
+        if sample is not None:
+            kept = is_possible(domain, sample.records)
+            left = Support(domain, sample.records[kept], sample.weights[kept], 1.0)
+            sample, share = (left.with_total(1.0), share) if kept.any() else (None, 0.0)
+        return replace(self, model=model, others=tuple(others), sample=sample, sample_share=share)
 
     def without(self, attr: str) -> "Prior":
         """The same, as if public records did not tell of an attribute."""

@@ -21,6 +21,9 @@ from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
+from sidelight.queries.merged import Merged
+from sidelight.queries.product import Product
+from sidelight.queries.residual import Residual
 
 Array = NDArray[np.float64]
 
@@ -344,6 +347,14 @@ def query_from_json(plain: dict[str, Any]) -> Query:
             return Linear(_names(plain["attrs"]), shape, numerators)
         case "fourier":
             return Fourier(_names(plain["attrs"]))
+        case "merged":
+            groups = tuple(_whole_numbers(of_attr) for of_attr in plain["groups"])
+            return Merged(_names(plain["attrs"]), groups)
+        case "product":
+            factors = tuple(tuple(map(_whole_numbers, lines)) for lines in plain["factors"])
+            return Product(_names(plain["attrs"]), factors)
+        case "residual":
+            return Residual(_names(plain["attrs"]), _whole_numbers(plain["shape"]))
         case other:
             raise WorkloadError(f"unknown query {brief(other)}; it was written by a newer sidelight.")
 

@@ -1,7 +1,7 @@
 """A folder of plain files that is written whole or not at all, and whose checksums show later edits.
 
 One JSON file describes the others: a format number, and a checksum for each of them. Arrays
-are Parquet files of one column each; nothing is pickled.
+are columns of Parquet files; nothing is pickled.
 """
 
 import glob

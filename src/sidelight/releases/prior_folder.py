@@ -11,21 +11,14 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sidelight._foreign import ForeignError
 from sidelight.data.domain import Domain
-from sidelight.data.fingerprint import digest, marks_of
 from sidelight.data.schema import Schema
-from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, SchemaError
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.model import Model
 from sidelight.models.support import Support
-from sidelight.privacy.marks import Marks
 from sidelight.public.prior import Prior
 from sidelight.releases.plain_folder import Columns, PlainFolder, reading, write_model
-from sidelight.releases.release import Release
 
 _PRIOR = PlainFolder(
     noun="prior",
@@ -36,50 +29,9 @@ _PRIOR = PlainFolder(
 )
 
 
-def read_public(source: Any, schema: Schema) -> Any:
-    """Public data of any accepted kind: a prior's folder, a release's folder, a table, or a list of them.
-
-    A fitted Prior and an encoded Table are returned as they are; of an earlier release, its model is.
-    """
-    if isinstance(source, list | tuple):
-        return [read_public(one, schema) for one in source]
-    if isinstance(source, str | Path) and (folder := Path(source)).is_dir():
-        if (folder / _PRIOR.about).is_file():
-            return load_prior(folder, schema)
-        if (folder / "release.json").is_file():
-            return _same_domain(Release.load(folder), folder, schema).model
-    if isinstance(source, Table) and source.domain == schema.domain:
-        return Table.read(source, schema)  # with this schema's impossible combinations
-    if isinstance(source, Release):
-        return source.model
-    if isinstance(source, Prior | Table) or hasattr(source, "count_many"):
-        return source
-    return Table.read(source, schema)
-
-
-def marks_of_public(public: Any, key: str) -> dict[str, Marks]:
-    """The marks (keyed digests) of what ``read_public`` returned, one set for each public input."""
-    listed = public if isinstance(public, list | tuple) else [] if public is None else [public]
-    return {
-        f"public {place}" if len(listed) > 1 else "public": _marks(one, key)
-        for place, one in enumerate(listed, start=1)
-    }
-
-
-def _marks(public: Any, key: str) -> Marks:
-    if isinstance(public, Table) and public.is_in_memory:
-        return marks_of(public, None, key)
-    models: list[Model] = []
-    if isinstance(public, Prior):
-        models = [public.model, *public.others, *([] if public.sample is None else [public.sample])]
-    elif isinstance(public, Model):
-        models = [public]
-    arrays = [array for model in models for array in model.state().arrays.values()]
-    if (
-        not models
-    ):  # a table that is not in memory, or weighted: its one-way marginals identify it well enough
-        arrays = [np.asarray(counts) for counts in public.count_many([(a,) for a in public.domain.attrs])]
-    return {"counts": digest((np.ascontiguousarray(array).tobytes() for array in arrays), key)}
+def is_prior(folder: Path) -> bool:
+    """Whether this folder describes itself as a prior."""
+    return (folder / _PRIOR.about).is_file()
 
 
 def save_prior(prior: Prior, schema: Schema, folder: Path) -> Path:
@@ -123,16 +75,8 @@ def _by_attribute(said: dict[str, Any], domain: Domain) -> dict[str, float]:
 
 def _at_least_0(number: Any) -> float:
     if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
-        raise ForeignError("it holds a number that is negative, not finite, or none")
+        raise ForeignError("it holds a number that is negative or not finite, or no number")
     return float(number)
-
-
-def _same_domain(release: Release, folder: Path, schema: Schema) -> Release:
-    if release.model.domain != schema.domain:
-        raise SchemaError(
-            f"the release in {folder} was made under another schema, so it cannot be public data here."
-        )
-    return release
 
 
 def _write(prior: Prior, schema: Schema, folder: Path) -> dict[str, Any]:

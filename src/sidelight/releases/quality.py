@@ -1,8 +1,8 @@
 """Measured quality: how far off a release's tables are, found out under ε.
 
-After the model stands, the curator measures its mean error, with noise that was paid for (``mean_errors.py``
-has the formula and its sensitivity). So the numbers here are about the very tables that were released, not
-about what a mechanism hopes for; and they may be published, like the release itself.
+Once the model is final, the curator measures its mean error, with noise that was paid for (``mean_errors.py``
+has the formula and its sensitivity). So the numbers here are about the very tables that were released, and
+may be published like the release itself.
 
 An **error** is Σ|exact − released| over the cells of a table, divided by n, and then averaged over tables: 0
 where every count is right, 2 (200%) where the tables have no record in common. A record in a wrong cell
@@ -16,13 +16,13 @@ from typing import Literal
 
 from sidelight import _check
 from sidelight.errors import SettingError
-from sidelight.mean_errors import MeanErrors, Measured
+from sidelight.mean_errors import MeanErrors, NoisyMeans
 from sidelight.privacy.budget import Cost
 
 Degree = Literal["1-way", "2-way", "3-way"]
 _DEGREES: dict[str, Degree] = {"1": "1-way", "2": "2-way", "3": "3-way"}
 SHARE = 0.02
-"""Of the budget, unless said."""
+"""Share of the budget that measures quality, by default."""
 WORDS = (
     "To read it: add up by how many records each count of a table is wrong, and divide by the number of "
     "records. Half of that is the share of records in a wrong cell. ± is one standard error, from the noise "
@@ -40,9 +40,9 @@ class MeanError:
     standard_error: float
     """σ of the noise on ``error``."""
     marginals: int
-    """How many the mean is over."""
+    """How many were measured; the mean is over these."""
     of: int
-    """How many there are; where these are more, an even part of them was measured."""
+    """How many the workload has of this kind; an even part of them was measured where that is more."""
 
     def __post_init__(self) -> None:
         if not (self.standard_error > 0 and 0 < self.marginals <= self.of):
@@ -74,8 +74,8 @@ class Quality:
             raise SettingError("measured quality is about one degree at least.")
 
     @classmethod
-    def of(cls, asked: MeanErrors, measured: Measured, *, total: float) -> "Quality":
-        """What the curator measured, as shares of n (public, or itself measured)."""
+    def of(cls, asked: MeanErrors, measured: NoisyMeans, *, total: float) -> "Quality | None":
+        """What the curator measured, as shares of n (public, or itself measured); None without a degree."""
         found = [
             (
                 part,
@@ -85,8 +85,11 @@ class Quality:
             )
             for part, mean, stddev in zip(asked.sets, measured.means, measured.stddevs, strict=True)
         ]
+        degrees = {_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"}
+        if not degrees:
+            return None
         return cls(
-            degrees={_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"},
+            degrees=degrees,
             attributes={part.name: mean for part, mean in found if part.kind == "attribute"},
         )
 

@@ -17,7 +17,7 @@ from sidelight.models.model import Array, Model
 from sidelight.privacy.event import Event
 from sidelight.releases.card import Card
 from sidelight.releases.quality import Quality
-from sidelight.uncertainty.error_bars import ErrorBars, ModelErrors
+from sidelight.uncertainty.error_bars import CountErrors, ErrorBars
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,8 +131,8 @@ class Release:
         return release_html(self)
 
     @cached_property
-    def _errors(self) -> ModelErrors:
-        return ModelErrors(self.model, self.measurements, self.card.model_error)
+    def _errors(self) -> CountErrors:
+        return CountErrors(self.model, self.measurements, self.card.model_error)
 
     def _values(self, attr: str, codes: Any) -> Any:
         if self.schema is None:

@@ -2,7 +2,7 @@
 
 import platform
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import LedgerError, PrivacyWarning
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Event
@@ -27,9 +28,10 @@ from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
+from sidelight.releases.acceptance import Acceptance, Criteria
 from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
-from sidelight.releases.prior_folder import marks_of_public
+from sidelight.releases.public_data import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
 from sidelight.releases.unmeasured import Unmeasured
@@ -47,13 +49,14 @@ def release(
     delta: float | None = None,
     public: Any = None,
     unit: Unit | str | None = None,
-    mechanism: Mechanism | str | None = None,
+    mechanism: Mechanism | str = AUTO,
     workload: Any = "3-way",
     ledger: Ledger | str | Path | None = None,
     checkpoint: str | Path | None = None,
     noise: NoiseSource | None = None,
     progress: bool | Progress = True,
     quality_share: float = SHARE,
+    accept: Criteria | Mapping[str, Any] | str | Path | None = None,
     **settings: Any,
 ) -> Release:
     """Spend privacy budget once, and get a release that anyone may see.
@@ -68,8 +71,8 @@ def release(
             also an earlier release, the folder of a prior, or a list of them.
         unit: what one person can change, ``replace`` or ``add-or-remove``; by default that of
             schema and ledger.
-        mechanism: a name, or a mechanism with its settings; by default ``aperture`` with public data, and
-            ``mwem`` without.
+        mechanism: a name, or a mechanism with its settings. ``auto`` chooses one from public facts alone:
+            the workload, δ and the public data; ``release.card.why`` says why.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
         ledger: the file or database that records this table's spending for ever; see ``sl.SqlLedger``.
         checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
@@ -77,6 +80,8 @@ def release(
         progress: whether to show progress bars on standard error, if that is a terminal.
         quality_share: the share of the budget that measures how far off the release is: ``release.quality``.
             0 measures nothing.
+        accept: criteria that the release must keep, as the path of a TOML file or as what such a file
+            holds; the same share of the budget measures them. ``release.card.acceptance`` has the verdict.
         settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
@@ -86,7 +91,7 @@ def release(
         plan = Plan.of(
             schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
             workload=workload, public=public, ledger=book,
-            quality_share=quality_share, settings=settings,
+            quality_share=quality_share, accept=accept, settings=settings,
         )  # fmt: skip
     if book is None:
         book = MemoryLedger(Promise(plan.budget, plan.unit, NO_LEDGER))
@@ -105,7 +110,8 @@ def run(
 ) -> Release:
     """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run.
 
-    A ledger that has seen its table under other schemas only says so; unless ``is_confirmed``, it refuses.
+    If the ledger has seen its table under other schemas only, the run warns, or is refused unless
+    ``is_confirmed``.
     """
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
@@ -116,12 +122,7 @@ def run(
         ledger.require(plan.allotment)
     with progress.phase("read"):
         table = Table.read(private, plan.schema, may_be_empty=not plan.unit.total_is_public)
-    if plan.unit.total_is_public:
-        # PRIVACY: n is public under replacement.
-        plan.check_total(table.records)
-        plan.warn_about(table.records)
-    else:
-        plan.warn_about(None)
+    _check_size(plan, table)
     if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
         marks = marks_of(table, private, ledger.key)
         if ledger.has_other_schema(marks):
@@ -143,22 +144,19 @@ def run(
                 ledger=ledger, run=number, noise=source, journal=journal, progress=progress,
             )  # fmt: skip
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
-        quality = None
+        quality = acceptance = None
         if plan.mean_errors is not None:
             with progress.phase("quality"):
                 measured = curator.mean_errors(plan.mean_errors, outcome.model)
                 quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
+                if plan.accept is not None:
+                    acceptance = plan.accept.judged(
+                        plan.mean_errors, measured, total=outcome.model.total, cost=plan.set_aside
+                    )
         ledger.close(number)
     except BaseException as error:
-        # A run without a checkpoint cannot be resumed, and a run that paid for nothing need not be: what it
-        # did not spend goes back.
-        begun = ledger.knows(number)
-        paid = begun and any(ledger.events(number))
-        if journal is None or not (paid or journal.outputs):
-            if begun:
-                ledger.close(number)
-            if journal is not None:
-                journal.discard()
+        if not _can_resume(ledger, number, journal):
+            _abandon(ledger, number, journal)
         elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError)):
             error.add_note(
                 f"What was paid for is kept in {folder}. Repeat the same command or call: "
@@ -168,8 +166,33 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    card = _card(plan, outcome, curator.events, quality, ledger, number, source)
+    card = _card(plan, outcome, curator.events, quality, acceptance, ledger, number, source)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _check_size(plan: Plan, table: Table) -> None:
+    """Refuse a table that is too small for the plan; warn where δ is no small probability."""
+    if plan.unit.total_is_public:
+        # PRIVACY: n is public under replacement.
+        plan.check_total(table.records)
+        plan.warn_about(table.records)
+    else:
+        plan.warn_about(None)
+
+
+def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
+    """Whether a run that failed has paid for something, and its checkpoint keeps it."""
+    if journal is None:
+        return False
+    return bool(journal.outputs) or (ledger.knows(run_id) and any(ledger.events(run_id)))
+
+
+def _abandon(ledger: Ledger, run_id: str, journal: Journal | None) -> None:
+    """End a run that nobody can resume: what it did not spend goes back."""
+    if ledger.knows(run_id):
+        ledger.close(run_id)
+    if journal is not None:
+        journal.discard()
 
 
 def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
@@ -187,8 +210,8 @@ def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    """What identifies a run: a checkpoint resumes only if all of it is the same."""
-    planned = {name: value for name, value in plan.as_json().items() if name != "notes"}  # only words
+    """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count."""
+    planned = {name: value for name, value in plan.as_json().items() if name not in ("why", "notes")}
     return {**planned, "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
@@ -212,6 +235,7 @@ def _card(
     outcome: Outcome,
     events: tuple[Event, ...],
     quality: Quality | None,
+    acceptance: Acceptance | None,
     ledger: Ledger,
     run_id: str,
     noise: NoiseSource,
@@ -225,6 +249,7 @@ def _card(
         paid_again = PaidAgain(events=charged.repeats, cost=charged.spent.value - path)
     return Card(
         mechanism=plan.mechanism.name,
+        why=plan.why,
         settings=plan.mechanism.settings(),
         papers=plan.mechanism.papers,
         unit=plan.unit,
@@ -243,6 +268,7 @@ def _card(
         schema=plan.schema.fingerprint,
         total=outcome.model.total,
         quality=quality,
+        acceptance=acceptance,
         unmeasured=Unmeasured.after(
             outcome.measurements, plan.workload.attribute_sets, plan.domain, public_attrs=outcome.public_attrs
         ),

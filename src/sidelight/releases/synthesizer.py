@@ -13,6 +13,7 @@ from typing import Any, Self
 from sidelight.data.schema import Schema
 from sidelight.errors import NotFittedError, PrivacyWarning, SettingError
 from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.unit import Unit
@@ -37,7 +38,7 @@ class Synthesizer:
         delta: δ; by default the ledger's, or 1e-9 without a ledger.
         schema: columns, bins and labels, declared beforehand; or the path of a schema file. It is
             required, because a schema learned from the private table would leak.
-        mechanism: a name, or a mechanism with its settings.
+        mechanism: a name, or a mechanism with its settings; ``auto`` chooses one from public facts alone.
         workload: the queries to answer well; by default ``3-way``.
         unit: what one person can change; by default that of schema and ledger.
         ledger: the file or database that records this table's spending for ever.
@@ -65,7 +66,7 @@ class Synthesizer:
         epsilon: float = 1.0,
         delta: float | None = None,
         schema: Schema | str | Path | None = None,
-        mechanism: Mechanism | str | None = None,
+        mechanism: Mechanism | str = AUTO,
         workload: Any = None,
         unit: Unit | str | None = None,
         ledger: Ledger | str | Path | None = None,

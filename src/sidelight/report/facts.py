@@ -14,7 +14,17 @@ import numpy as np
 from sidelight.data.domain import Attrs
 from sidelight.mean_errors import MEAN_ERRORS
 from sidelight.measurement import Measurement, noise_stddev
-from sidelight.privacy.event import Event, Exponential, Gaussian, Laplace, Parallel, PermuteAndFlip
+from sidelight.privacy.event import (
+    Event,
+    Exponential,
+    Exponentials,
+    Gaussian,
+    Gaussians,
+    Laplace,
+    Parallel,
+    PermuteAndFlip,
+    Selection,
+)
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
 from sidelight.report.words import joined, shortened
@@ -22,8 +32,10 @@ from sidelight.report.words import joined, shortened
 Step = Literal["total", "select", "measure", "quality"]
 STEPS: tuple[Step, ...] = ("total", "select", "measure", "quality")
 
-_LISTED, _TRIED, _TRIED_CELLS = 150, 30, 50_000
-"""Most measured marginals listed with their expected error; most others; most cells of such another."""
+_LISTED = 150
+"""Most measured marginals whose expected error is listed."""
+_TRIED, _TRIED_CELLS = 30, 50_000
+"""Most unmeasured marginals whose expected error is computed, and most cells of each."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ class Facts:
     unspent: float
     """The unspent share of the budget that was set aside for the release."""
     measured: tuple[Measured, ...]
-    reach: float
+    half_width: float
     """Half the width of a 95% interval, in σ."""
 
     def share_of(self, step: Step) -> float:
@@ -133,20 +145,20 @@ def collect(release: Release) -> Facts:
         spent=spent,
         unspent=float(1 - spent / whole),
         measured=_measured(release),
-        reach=reach_of(card.events),
+        half_width=half_width_of(card.events),
     )
 
 
 def step_of(event: Event) -> Step:
     """Which step of the loop an event paid for."""
-    if isinstance(event, Exponential | PermuteAndFlip):
+    if isinstance(event, Selection):
         return "select"
     if event.what.startswith(MEAN_ERRORS):
         return "quality"
     return "total" if event.what == Marginal(()).describe() else "measure"
 
 
-def reach_of(events: Sequence[Event]) -> float:
+def half_width_of(events: Sequence[Event]) -> float:
     """Half the width of a 95% interval in σ: 1.96 for Gaussian noise, ln 20 / √2 if any noise is Laplace."""
     leaves = [leaf for event in events for leaf in (event.parts if isinstance(event, Parallel) else (event,))]
     return math.log(20) / math.sqrt(2) if any(isinstance(leaf, Laplace) for leaf in leaves) else 1.96
@@ -155,8 +167,8 @@ def reach_of(events: Sequence[Event]) -> float:
 def expected_errors(release: Release) -> ExpectedErrors:
     """Expected L1 error for the workload's marginals, from noise and model as far as they are known.
 
-    All that were measured are ranked by their noise, and the noisiest are listed. Of those that were
-    not, some are tried, evenly chosen.
+    Measured marginals are ranked by their noise, and the noisiest are listed. Of the unmeasured ones, an
+    even part is computed.
     """
     domain = release.model.domain
     by_attr: dict[str, set[int]] = {}
@@ -205,10 +217,14 @@ def _noise(event: Event) -> str:
     match event:
         case Gaussian():
             return f"Gaussian, σ = {event.stddev:.4g}"
+        case Gaussians():
+            return f"Gaussian, σ up to {math.sqrt(event.largest):.4g}, on {event.numbers:,} numbers"
         case Laplace():
             return f"Laplace, b = {float(event.scale):.4g}"
         case Exponential():
             return f"exponential mechanism, {event.candidates:,} candidates"
+        case Exponentials():
+            return f"exponential mechanism, {event.draws} draws from {event.candidates:,} queries"
         case PermuteAndFlip():
             return f"permute-and-flip, {event.candidates:,} candidates"
         case Parallel():

@@ -38,6 +38,13 @@ def exponential(noise: NoiseSource, scores: NDArray[np.float64], event: event.Ex
     >>> exponential(SeededNoise(7), np.array([0.0, 50.0, -np.inf]), paid)
     1
     """
+    return exponentials(noise, scores, event, draws=1)[0]
+
+
+def exponentials(
+    noise: NoiseSource, scores: NDArray[np.float64], event: event.Selection, *, draws: int
+) -> list[int]:
+    """Independent draws of the same law, with replacement."""
     grid = Gaps.of(scores, epsilon=event.epsilon, sensitivity=event.sensitivity)
     bits = min(40, 62 - grid.gaps.size.bit_length())  # Σm < 2⁶³
     weights = grid.chances()
@@ -46,9 +53,11 @@ def exponential(noise: NoiseSource, scores: NDArray[np.float64], event: event.Ex
     upto += 2
     np.cumsum(upto, out=upto)
     total = int(upto[-1])
-    while True:
+    drawn: list[int] = []
+    while len(drawn) < draws:
         place = uniform(noise, total)
         i = int(np.searchsorted(upto, place, side="right"))
         weight = int(upto[i]) - (int(upto[i - 1]) if i else 0)
         if below(noise, 0, 0, Fraction(2**bits, weight), grid.exponent(i)):
-            return grid.candidate(i)
+            drawn.append(grid.candidate(i))
+    return drawn

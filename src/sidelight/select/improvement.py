@@ -46,7 +46,7 @@ _C1 = math.sqrt(2 / math.pi)
 _BINS_PER_OCTAVE = 8
 """Cells whose v differ by less than a twelfth are grouped; this moves the sums by less than a thousandth."""
 _MOST_STEPS = 240
-"""Every third of them halves a bracket in ln r, far more often than a double needs."""
+"""Most steps of the search for r. Every third halves its bracket in ln r, more often than doubles need."""
 _SLACK = Fraction(1, 2**40)
 
 

@@ -63,8 +63,13 @@ class Contest(Judgement):
         weights: Mapping[Attrs, float],
         total: float,
         log_odds: Sequence[float],
+        handicap: float = 0.0,
     ) -> None:
-        """``log_odds`` has one number an option: how likely it is before the data are looked at."""
+        """``log_odds`` has one number an option: how likely it is before the data are looked at.
+
+        Options but the first have to be better than it by the ``handicap``, in records.
+        """
+        self._handicap = np.array([0.0] + [handicap] * (len(log_odds) - 1))
         self.options = len(log_odds)
         self._log_odds = np.array(log_odds, dtype=np.float64)
         self._models = models
@@ -77,7 +82,7 @@ class Contest(Judgement):
         # PRIVACY: the same on neighbours. Bounded, so that adding it rounds by less than n·2⁻⁴²; where the
         # bound is felt, the budget tells nothing.
         bound = _MOST_START * self._total
-        return np.clip(scale * self._log_odds, -bound, bound)
+        return np.asarray(np.clip(scale * self._log_odds - self._handicap, -bound, bound))
 
     def sensitivity(self, unit: Unit, queries: Sequence[Query]) -> Fraction:
         # PRIVACY: what options say is released already, so only x moves, by Δ₁ of each marginal; errors are
@@ -119,3 +124,18 @@ class LeastError(Contest):
 
         even = [0.0] * len(mixtures)
         super().__init__(models, said, weights=weights, total=total, log_odds=log_odds or even)
+
+
+def excess(log_odds: Sequence[float], *, epsilon: float, sensitivity: float, failure: float) -> Array:
+    """Records that the chosen option errs by more than each option does, but for a chance of ``failure``.
+
+    With π the odds as probabilities, err(chosen) ≤ err(k) + (2Δ/ε)(ln 1/π_k + ln 1/β) for all k at once, with
+    probability 1 − β: for the k with the least bound, all options beyond it together have less than β of its
+    weight.
+
+    >>> excess([0.0, 0.0], epsilon=1.0, sensitivity=2.0, failure=0.05).round(2)
+    array([14.76, 14.76])
+    """
+    odds = np.array(log_odds, dtype=np.float64)
+    log_chances = odds - np.logaddexp.reduce(odds)
+    return np.asarray(2 * sensitivity / epsilon * (-log_chances - np.log(failure)))

@@ -96,6 +96,28 @@ class CellError(Score):
         return np.asarray(np.abs(exact - answer(query, self.model)), dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class SignedError(Score):
+    """How far the model is below the data on each single number, q(D) − q(A), and how far above.
+
+    A query with so many cells has twice as many scores: those of its cells, and those of their negations.
+    """
+
+    model: CountSource
+
+    def sensitivity(self, unit: Unit, query: Query) -> Fraction:
+        # PRIVACY: as for the cells of CellError; a negation has its score's negative, which moves as far.
+        return Fraction(unit.records) if isinstance(query, Marginal) else query.l1(unit)
+
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        return ((place, partial(self.score, query)) for place, query in enumerate(candidates))
+
+    def score(self, query: Query, exact: NDArray[Any]) -> NDArray[np.float64]:
+        """The scores of the cells of one query, and of their negations."""
+        below = np.asarray(exact - answer(query, self.model), dtype=np.float64)
+        return np.concatenate([below, -below])
+
+
 @dataclass(frozen=True, eq=False)
 class WeightedError(Score):
     """AIM's score: w_r (‖M_r(D) − M_r(p)‖₁ − penalty per cell), with a model that answers many at once."""

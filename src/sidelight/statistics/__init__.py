@@ -1,1 +1,1 @@
-"""One number, many privacy needs."""
+"""Means and quantiles of people who each have their own ε."""

@@ -82,6 +82,10 @@ class Grid:
         """How many values the bounds clamp."""
         return int(np.count_nonzero((values < self.low) | (values > self.high)))
 
+    def within(self, low: float, high: float) -> tuple[float, float]:
+        """An interval, cut to the bounds."""
+        return max(float(low), self.low), min(float(high), self.high)
+
     def finest(self, cost: Cost, unit: Unit) -> "Grid":
         """The finest grid on which the samplers can draw the noise that this cost pays for."""
         # With k records a person, σ² = (2ᵇk)²/2ρ must stay below 2⁶², and b = 2ᵇk/ε below 2⁴⁰.

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from sidelight._check import is_number
 from sidelight.data.each import Each
 from sidelight.errors import DataError, SettingError
 from sidelight.statistics.columns import Missing, check_missing, numbers
@@ -52,7 +53,7 @@ class Group:
             raise SettingError(f"{who} is either public or has an epsilon; got both.")
         if not public and epsilon is None:
             raise SettingError(f"{who} needs an epsilon above 0, or public=True.")
-        if epsilon is not None and not (_is_number(epsilon) and 0 < epsilon < math.inf):
+        if epsilon is not None and not (is_number(epsilon) and 0 < epsilon < math.inf):
             raise SettingError(f"epsilon must be a finite number above 0; got {epsilon!r} for {who}.")
         check_missing(missing, -math.inf, math.inf)  # and the bounds, once they are known
         # PRIVACY: a private group keeps its values under a name that only the curator reads.
@@ -125,7 +126,3 @@ def check_bounds(bounds: tuple[float, float], groups: Sequence[Group] = ()) -> t
     for group in groups:
         check_missing(group.missing, low, high)
     return low, high
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,7 +1,7 @@
 """What was measured of the private groups for a quantile: released, so free to use from then on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from sidelight.privacy.event import Event
 from sidelight.statistics.curator import GroupCurator, rank_scale
 from sidelight.statistics.density import Slope, bandwidth, either_side, measured_slope
 from sidelight.statistics.error_law import ErrorLaw
-from sidelight.statistics.grid import Array
+from sidelight.statistics.grid import Array, Grid
 from sidelight.statistics.mixing import Part
 from sidelight.statistics.settings import QuantileSettings
 from sidelight.statistics.sides import Estimates
@@ -83,18 +83,9 @@ def measure_quantiles(
     ``slope`` is 1/f as far as it is known beforehand; where it is None, it is measured.
     """
     unit, width, q = curator.unit, curator.grid.width, float(quantile)
-    events: list[tuple[Event, ...]] = [()] * len(costs)
-    rest = Fraction(1)
-    if unit.total_is_public:
-        sizes = curator.public_sizes()
-    else:
-        noisy = curator.sizes([cost * Fraction(asked.size_share) for cost in costs])
-        events = [(event,) for event in noisy.events]
-        sizes = np.maximum(noisy.answer, 1.0)
-        rest -= Fraction(asked.size_share)
+    sizes, events, rest = _sizes(curator, costs, Fraction(asked.size_share))
     if slope is None:
         rest -= Fraction(asked.density_share)
-
     left: list[Cost] = [cost * rest for cost in costs]
     scales = np.array([rank_scale(cost, quantile, unit) for cost in left])
     density = TYPICAL_DENSITY if slope is None else width / slope.value
@@ -121,22 +112,36 @@ def measure_quantiles(
         # Two quantiles beside the wanted one, each at half of the density's share.
         parts = [costs[place] * Fraction(asked.density_share / 2) for place in places]
         noise = np.array([rank_scale(part, quantile, unit) for part in parts]) / sizes[places]
-        rank_error = math.sqrt(2 * float(((weights[places] * noise) ** 2).sum()))
-        people = float(sizes[places].sum())
-        h = bandwidth(q, people, rank_error)
-        low, high = (float(weights[places] @ draw(beside, parts)) for beside in either_side(quantile, h))
-        slope = measured_slope(low, high, h, math.hypot(rank_error, math.sqrt(h / people)), curator.grid)
+        slope = _slope_between(
+            quantile,
+            lambda at: float(weights[places] @ draw(at, parts)),
+            rank_error=math.sqrt(2 * float(((weights[places] * noise) ** 2).sum())),
+            people=float(sizes[places].sum()),
+            grid=curator.grid,
+        )
 
     estimates = np.full(len(costs), np.nan)
     estimates[places] = draw(quantile, [left[place] for place in places])
     return GroupQuantiles(
-        sizes=sizes,
-        estimates=estimates,
-        rank_scales=scales,
-        variances=variances,
-        worth=worth,
-        weights=weights,
-        slope=slope,
-        is_weak=is_weak,
-        events=events,
-    )
+        sizes=sizes, estimates=estimates, rank_scales=scales, variances=variances, worth=worth,
+        weights=weights, slope=slope, is_weak=is_weak, events=events,
+    )  # fmt: skip
+
+
+def _sizes(
+    curator: GroupCurator, costs: Sequence[Cost], share: Fraction
+) -> tuple[Array, list[tuple[Event, ...]], Fraction]:
+    """How many people each group has, public or measured; what was paid; and the share of each ε left."""
+    if curator.unit.total_is_public:
+        return curator.public_sizes(), [()] * len(costs), Fraction(1)
+    noisy = curator.sizes([cost * share for cost in costs])
+    return np.maximum(noisy.answer, 1.0), [(event,) for event in noisy.events], 1 - share
+
+
+def _slope_between(
+    quantile: Fraction, drawn_at: Callable[[Fraction], float], *, rank_error: float, people: float, grid: Grid
+) -> Slope:
+    """1/f, from noisy quantiles on either side of the wanted one."""
+    h = bandwidth(float(quantile), people, rank_error)
+    low, high = (drawn_at(beside) for beside in either_side(quantile, h))
+    return measured_slope(low, high, h, math.hypot(rank_error, math.sqrt(h / people)), grid)

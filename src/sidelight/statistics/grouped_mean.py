@@ -121,9 +121,8 @@ def grouped_mean(
     codes = declared.codes(columns[by])
     public_cells: list[Array] = []
     if shown is not None:
-        shown_values = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
-        clamped = np.clip(shown_values, grid.low, grid.high)
-        shown_codes = declared.codes(shown[by])
+        said = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
+        clamped, shown_codes = np.clip(said, grid.low, grid.high), declared.codes(shown[by])
         public_cells = [clamped[shown_codes == code] for code in range(len(declared))]
 
     # MEASURE sizes, squares and sums, each as one vector.
@@ -145,12 +144,9 @@ def grouped_mean(
     estimates, errors, own = _estimate(sizes, sums, public_cells, known.value, grid)
     z = NormalDist().inv_cdf(0.5 + asked.confidence / 2)
     found = tuple(
-        CellMean(
-            label, float(x), float(e), (max(float(x - z * e), grid.low), min(float(x + z * e), grid.high)),
-            float(b), max(0.0, float(n)),
-        )
+        CellMean(label, float(x), float(e), grid.within(x - z * e, x + z * e), float(b), max(0.0, float(n)))
         for label, x, e, b, n in zip(declared.labels, estimates, errors, own, sizes.answer, strict=True)
-    )  # fmt: skip
+    )
     card = terms.card(f"mean by {by}", grid, curator) | {
         "epsilon": epsilon,
         "promise": f"ε = {epsilon:g} under {curator.unit.describe()}; the cell is as private as the value",

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
 from sidelight.trees.junction_tree import JunctionTree
-from sidelight.trees.named import At, Named, Table, at_value, joined, multiply_in, sliced, sum_out, widened
+from sidelight.trees.named_tables import At, Named, at_value, joined, multiply_in, sliced, sum_out, widened
 from sidelight.trees.nesting import inner_order
 from sidelight.trees.routes import Branch, Routes
 
@@ -48,7 +48,7 @@ class Answers:
     bit, whatever was asked in earlier passes.
     """
 
-    def __init__(self, tree: JunctionTree, clique_marginals: Sequence[Table]) -> None:
+    def __init__(self, tree: JunctionTree, clique_marginals: Sequence[Array]) -> None:
         self._place = {attr: place for place, attr in enumerate(tree.domain.attrs)}
         self.routes = Routes.of(tree)
         self._cliques = [
@@ -70,7 +70,7 @@ class Answers:
         self._most_message = max(_FEWEST_KEPT, int(_MOST_MESSAGE * tree.cells))
         self._most_kept_cells = max(_FEWEST_KEPT, int(_MOST_KEPT * tree.cells))
 
-    def marginal(self, attrs: Attrs) -> Table:
+    def marginal(self, attrs: Attrs) -> Array:
         """The distribution p on these attributes, axes in the order asked."""
         wanted = self.routes.mask(attrs)
         axes, values = self._gather(self.routes.centre(wanted), wanted)

@@ -29,7 +29,7 @@ class Disagreement:
 
     attrs: Attrs
     numbers: int
-    """How many noisy numbers tell so."""
+    """How many noisy numbers this was computed from."""
     difference: float
     """d, as above: a share of all records."""
 

@@ -171,6 +171,12 @@ class Evidence:
         left = grown * self.stddev**2 / (grown + self.stddev**2)
         return float(np.sqrt(2 / np.pi) * np.sqrt(left).sum())
 
+    @property
+    def enough(self) -> float:
+        """The least s that leaves no cell further from its answer than a third of the noise: more is slow."""
+        gap, noise = np.abs(self.gap), self.stddev / 3
+        return float((self.stddev**2 / self.variance * np.maximum(gap / noise - 1, 0.0)).max())
+
     def capped(self, spread: float) -> float:
         """s, or the largest s that leaves some doubt in the answer: less doubt would only make a fit slow.
 

@@ -22,7 +22,11 @@ error e in the count of one value moves a cell by about e times the share of the
 
     noise Σ_a σ_a² (μ_rest / n)²      (a value that noise drove to 0 may well have records)
 
-and the part of it that s holds already is counted twice, to be safe.
+and the part of it that s holds already is counted twice, to be safe. Where a measured marginal counted rare
+values together, cells without such values have the noise of its answers, and the others these errors.
+
+Where a model is reconstructed from residuals, the noise of every count and of every sum is known exactly
+(models/residuals.py), and there is no model to err.
 
 An attribute that neither noisy answers nor public data tell of has no interval: its counts are a mere start.
 
@@ -31,10 +35,11 @@ from released outputs, and so is free. What it cannot know: whether the marginal
 like those that somebody did.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,6 +47,8 @@ from numpy.typing import ArrayLike, NDArray
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.models.model import Model
+from sidelight.models.reconstruction import Reconstruction
+from sidelight.queries.merged import Merged
 from sidelight.queries.query import Marginal
 from sidelight.uncertainty.dispersion import variance_at_one
 from sidelight.uncertainty.model_error import ModelDispersion, pairs, pairs_of
@@ -87,6 +94,8 @@ class ErrorBars:
     attribute, nothing that was measured."""
     reaches: tuple[Reach, ...] = ()
     """Where the source is the model: how noise reaches it."""
+    of_sum: Callable[[Array], float] | None = None
+    """Where cells have errors in common, as reconstructed ones do: the variance of a weighted sum of them."""
 
     @property
     def noise_error(self) -> Array | None:
@@ -109,7 +118,7 @@ class ErrorBars:
         if self.standard_error is None:
             return None
         reach = NormalDist().inv_cdf(0.5 + confidence / 2) * self.standard_error
-        return np.maximum(self.estimate - reach, 0.0), self.estimate + reach
+        return np.maximum(self.estimate - reach, 0.0), np.maximum(self.estimate + reach, 0.0)
 
     @property
     def words(self) -> str:
@@ -144,11 +153,13 @@ class ErrorBars:
         noise = None if self.noise_variance is None else np.array(self.noise_variance[mask].sum())
         if self.reaches:
             noise = np.array(sum(reach.variance_of(mask) for reach in self.reaches))
+        if self.of_sum is not None:
+            noise = np.array(self.of_sum(mask.astype(np.float64)))
         return ErrorBars(np.array(whole), noise, model, self.total, self.source)
 
 
-class ModelErrors:
-    """What a release tells about the errors of its own counts."""
+class CountErrors:
+    """The errors of a release's counts, from its measurements and its card."""
 
     def __init__(
         self, model: Model, measurements: Sequence[Measurement], told: ModelDispersion | None
@@ -156,6 +167,7 @@ class ModelErrors:
         """``told`` is the card's ``model_error``; None where no measurement counted records."""
         self._model = model
         self._measured = [made for made in measurements if isinstance(made.query, Marginal)]
+        self._merged = [made for made in measurements if isinstance(made.query, Merged)]
         self._pairs = pairs_of(measurements)
         self._about = {attr for made in measurements for attr in made.query.attrs}
         self._told = told is not None
@@ -168,6 +180,13 @@ class ModelErrors:
         domain = self._model.domain
         counts = np.asarray(self._model.count(attrs), dtype=np.float64)
         total = max(self._model.total, 1e-12)
+        if isinstance(self._model, Reconstruction) and self._model.known.holds(attrs):
+            known = self._model.known
+            variance = np.broadcast_to(known.variance(attrs), counts.shape)
+            return ErrorBars(
+                counts, variance, np.zeros(counts.shape), total, "private",
+                of_sum=partial(known.variance_of_sum, attrs),
+            )  # fmt: skip
         at_one = variance_at_one(counts, total=total, cells=counts.size)
         stddev = noise_stddev(self._measured, attrs, domain)
         if stddev is None:
@@ -177,7 +196,8 @@ class ModelErrors:
                 return ErrorBars(counts, None, None, total, source)
             reaches = self._reaches(attrs, counts / total)
             through = np.sum([reach.variances() for reach in reaches], axis=0) if reaches else None
-            return ErrorBars(counts, through, s * at_one, total, source, reaches)
+            bars = ErrorBars(counts, through, s * at_one, total, source, reaches)
+            return self._but_for_merged(attrs, bars)
         noise = np.full(counts.shape, stddev**2)
         if not self._told:
             return ErrorBars(counts, noise, None, total, "private")
@@ -192,6 +212,27 @@ class ModelErrors:
         # Weighted records, in the end, cannot follow all that many precise answers say.
         off = self._misfit(attrs, counts, at_one, stddev, meant=(1 - weight) ** 2 * noise + model)
         return ErrorBars(counts, weight**2 * noise, model + off * at_one, total, "both")
+
+    def _but_for_merged(self, attrs: Attrs, bars: ErrorBars) -> ErrorBars:
+        """The same, but for cells that were measured by themselves while rare values were merged."""
+        held = [made for made in self._merged if set(made.query.attrs) == set(attrs)]
+        if not held or bars.noise_variance is None or bars.model_variance is None:
+            return bars
+        made, merged = held[0], cast(Merged, held[0].query)
+        shape = self._model.domain.project(merged.attrs).shape
+        turned = [merged.attrs.index(attr) for attr in attrs]
+        alone = merged.alone.transpose(turned)
+        answered = merged.transpose(made.answer, shape).transpose(turned)
+        at_one = variance_at_one(bars.estimate, total=bars.total, cells=alone.size)
+        told = np.where(alone, at_one / (at_one + made.stddev**2), 0.0)
+        off = _beyond(told, answered - bars.estimate, at_one, meant=np.array(made.stddev**2))
+        return replace(
+            bars,
+            noise_variance=np.where(alone, made.stddev**2, bars.noise_variance),
+            model_variance=np.where(alone, off * at_one, bars.model_variance),
+            source="private",
+            reaches=(),
+        )
 
     def _level(self, attrs: Attrs) -> float | None:
         """The s of marginals like this one; where none was tried, that of the rest, which is larger."""
@@ -227,9 +268,14 @@ class ModelErrors:
                 summed * stddev**2 * _summed(made.answer.reshape(domain.project(held).shape), held, attrs)
             )
         told = at_one / (at_one + stddev**2)  # hardly anything, of cells that noise swamps
-        spread = float((told * at_one).sum())
-        beyond = float((told * ((answered - counts) ** 2 - meant)).sum())
-        return max(0.0, beyond) / spread if spread > 0 else 0.0
+        return _beyond(told, answered - counts, at_one, meant=meant)
+
+
+def _beyond(told: Array, off: Array, at_one: Array, *, meant: Array) -> float:
+    """How far answers are off beyond what is meant, as an s, by what each cell has to say."""
+    spread = float((told * at_one).sum())
+    beyond = float((told * (off**2 - meant)).sum())
+    return max(0.0, beyond) / spread if spread > 0 else 0.0
 
 
 def _summed(counts: Array, held: Attrs, attrs: Attrs) -> Array:

@@ -22,6 +22,7 @@ from typing import Literal
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.measurement import Measurement
+from sidelight.queries.merged import Merged
 from sidelight.queries.query import Cell, Marginal, Range
 from sidelight.uncertainty.dispersion import Trial, level, variance_at_one
 
@@ -107,7 +108,7 @@ def trials_of(
 
 
 def _counts_records(made: Measurement) -> bool:
-    return isinstance(made.query, Marginal | Cell | Range)
+    return isinstance(made.query, Marginal | Merged | Cell | Range)
 
 
 def pairs_of(measured: Iterable[Measurement]) -> set[frozenset[str]]:

@@ -314,7 +314,7 @@ def test_a_checkpoint_of_another_run_is_refused(toy, tmp_path):
     Journal.open(tmp_path, run="r", settings={"rounds": 3}).close()
 
     assert Journal.read_run(tmp_path, {"rounds": 3}) == "r"
-    with pytest.raises(CheckpointError, match="other data, settings or budget"):
+    with pytest.raises(CheckpointError, match="another schema, workload, budget"):
         Journal.read_run(tmp_path, {"rounds": 4})
 
 

@@ -114,7 +114,8 @@ def test_no_door_opens_under_another_unit_than_its_ledger_promises() -> None:
 def test_what_the_schema_leaves_out_is_the_ledgers() -> None:
     book = MemoryLedger(promise(FIVE))
     made = sl.release(
-        people(), schema=sl.Schema.from_toml(COLUMNS), epsilon=0.5, ledger=book, workload="2-way", rounds=1
-    )
+        people(), schema=sl.Schema.from_toml(COLUMNS), epsilon=0.5, ledger=book, workload="2-way",
+        mechanism="mwem", rounds=1,
+    )  # fmt: skip
     assert made.card.unit == Unit("add-or-remove", records=5)
     assert sl.Schema.from_toml(made.schema.to_toml()).declared_unit is None

@@ -8,7 +8,16 @@ import pytest
 
 from sidelight.errors import LedgerError, SettingError
 from sidelight.privacy.budget import Epsilon, Rho
-from sidelight.privacy.event import Event, Exponential, Gaussian, Laplace, Parallel, PermuteAndFlip
+from sidelight.privacy.event import (
+    Event,
+    Exponential,
+    Exponentials,
+    Gaussian,
+    Gaussians,
+    Laplace,
+    Parallel,
+    PermuteAndFlip,
+)
 
 RHO, EPSILON = Rho(Fraction(1, 30)), Epsilon(Fraction(1, 7))
 EVENTS = [
@@ -22,9 +31,14 @@ EVENTS = [
     Exponential.at(EPSILON, what="1 of 455", sensitivity=Fraction(2), candidates=455),
     PermuteAndFlip.at(RHO, what="1 of 3", sensitivity=Fraction(1, 2), candidates=3),
     PermuteAndFlip.at(EPSILON, what="1 of 3", sensitivity=Fraction(1, 2), candidates=3),
+    Gaussians.at(RHO, what="7 queries together", numbers=30, loss=Fraction(7, 3), largest=Fraction(5)),
+    *(
+        Exponentials.together(cost, what="5 draws", sensitivity=Fraction(2), candidates=455, draws=5)
+        for cost in (RHO, EPSILON)
+    ),
 ]
 each_event = pytest.mark.parametrize("event", EVENTS, ids=lambda e: f"{e.name}-{type(e.cost).__name__}")
-NOISE_UP = {"gaussian": "variance", "laplace": "scale"}
+NOISE_UP = {"gaussian": "variance", "gaussians": "scale", "laplace": "scale"}
 
 
 @each_event

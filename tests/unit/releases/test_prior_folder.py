@@ -18,7 +18,8 @@ from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.public.prior import Prior
 from sidelight.releases.card import PublicData
-from sidelight.releases.prior_folder import load_prior, read_public, save_prior
+from sidelight.releases.prior_folder import load_prior, save_prior
+from sidelight.releases.public_data import read_public
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
 
@@ -45,18 +46,18 @@ def test_a_saved_prior_comes_back_the_same(saved):
 
 
 @pytest.fixture
-def grainy(toy, saved, tmp_path):
+def sampled(toy, saved, tmp_path):
     """A prior that keeps records; five of six, with weights of their own."""
     prior, _ = saved
     records = toy.table.codes()[:5]
-    grain = Support(toy.table.domain, records, np.array([0.1, 0.3, 0.2, 0.15, 0.25]), 1.0)
+    records_kept = Support(toy.table.domain, records, np.array([0.1, 0.3, 0.2, 0.15, 0.25]), 1.0)
     other = GraphicalModel(toy.table.domain, 1.0, {("a", "c"): np.array(OTHER)})
-    prior = replace(prior, others=(other,), sample=grain, sample_share=0.35)
-    return prior, save_prior(prior, SCHEMA, tmp_path / "grainy")
+    prior = replace(prior, others=(other,), sample=records_kept, sample_share=0.35)
+    return prior, save_prior(prior, SCHEMA, tmp_path / "sampled")
 
 
-def test_a_saved_prior_keeps_its_records(grainy):
-    prior, folder = grainy
+def test_a_saved_prior_keeps_its_records(sampled):
+    prior, folder = sampled
 
     loaded = load_prior(folder, SCHEMA)
 
@@ -74,14 +75,13 @@ def test_a_saved_prior_without_records_has_none_afterwards(saved, tmp_path):
 
     folder = save_prior(prior, SCHEMA, tmp_path / "bare")
 
-    assert not list(folder.glob("grain.*"))
+    assert not list(folder.glob("sample.*"))
     loaded = load_prior(folder, SCHEMA)
     assert (loaded.sample, loaded.sample_share) == (None, 0.0)
-    assert loaded.stray == prior.stray
 
 
-def test_a_saved_prior_gives_the_release_of_the_prior_itself_records_included(grainy, toy):
-    prior, folder = grainy
+def test_a_saved_prior_gives_the_release_of_the_prior_itself_records_included(sampled, toy):
+    prior, folder = sampled
     releases = []
     for public in (prior, load_prior(folder)):
         curator, _ = toy.curator()
@@ -90,19 +90,19 @@ def test_a_saved_prior_gives_the_release_of_the_prior_itself_records_included(gr
     first, second = releases
 
     assert first.events == second.events
-    assert "9 options, by 3 queries" in [event.what for event in first.events]
+    assert "10 options, by 3 queries" in [event.what for event in first.events]
     assert np.array_equal(first.count(("a", "b", "c")), second.count(("a", "b", "c")))
 
 
-def test_records_that_were_edited_or_lost_are_refused(grainy):
-    _, folder = grainy
-    weights = folder / "grain.weights.parquet"
+def test_records_that_were_edited_or_lost_are_refused(sampled):
+    _, folder = sampled
+    weights = folder / "sample.weights.parquet"
     with weights.open("ab") as file:
         file.write(b" ")
-    with pytest.raises(ReleaseError, match=r"grain\.weights\.parquet was changed"):
+    with pytest.raises(ReleaseError, match=r"sample\.weights\.parquet was changed"):
         load_prior(folder)
     weights.unlink()
-    with pytest.raises(ReleaseError, match=r"grain\.weights\.parquet is missing"):
+    with pytest.raises(ReleaseError, match=r"sample\.weights\.parquet is missing"):
         load_prior(folder)
 
 
@@ -110,7 +110,7 @@ def test_a_folder_of_the_format_before_is_refused_with_the_remedy(saved):
     _, folder = saved
     about = folder / "prior.json"
     plain = json.loads(about.read_text())
-    older = {name: value for name, value in plain.items() if name not in ("grain", "sample_share")}
+    older = {name: value for name, value in plain.items() if name not in ("sample", "sample_share")}
     about.write_text(json.dumps(older | {"format": 2}))
 
     with pytest.raises(ReleaseError, match="Fit the prior again"):

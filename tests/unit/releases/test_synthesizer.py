@@ -166,4 +166,4 @@ def test_it_needs_no_scikit_learn(schema, people, monkeypatch):
 def test_its_text_hides_a_ledgers_password(schema):
     shown = repr(sl.Synthesizer(epsilon=0.5, ledger="postgresql://me:secret@host/db#t"))
 
-    assert shown == "Synthesizer(epsilon=0.5)"
+    assert shown == "Synthesizer(epsilon=0.5, mechanism='auto')"

@@ -19,7 +19,7 @@ from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.queries.query import Cell, Marginal
 from sidelight.releases.card import PublicData
 from sidelight.releases.release import Release
-from sidelight.report.facts import collect, expected_errors, reach_of
+from sidelight.report.facts import collect, expected_errors, half_width_of
 from sidelight.report.provenance import provenance, public_part
 from sidelight.uncertainty.disagreement import Disagreement
 from sidelight.uncertainty.model_error import ModelDispersion
@@ -124,11 +124,11 @@ def test_the_workload_on_the_card_decides_which_errors_are_listed(small):
 def test_an_interval_of_laplace_noise_is_wider_in_its_own_stddev():
     paid = Laplace.at(Epsilon(1), what="a", l1=Fraction(2))
 
-    reach = reach_of([paid])
+    half_width = half_width_of([paid])
 
     # P(|Laplace| > t) = exp(−t/b), with σ = √2 b.
-    assert math.exp(-reach * math.sqrt(2)) == pytest.approx(0.05)
-    assert reach > reach_of([]) == 1.96
+    assert math.exp(-half_width * math.sqrt(2)) == pytest.approx(0.05)
+    assert half_width > half_width_of([]) == 1.96
 
 
 def test_how_far_public_and_private_disagreed_is_read_from_the_card(small):

@@ -9,7 +9,7 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.models.graphical import GraphicalModel, calibrated
 from sidelight.trees import marginals as answering
-from sidelight.trees import named
+from sidelight.trees import named_tables
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.routes import Routes, axes_of
 
@@ -55,8 +55,8 @@ def test_a_workload_is_answered_rightly_whatever_was_kept_from_earlier_questions
 def test_slices_add_up_to_the_whole(sets, monkeypatch):
     monkeypatch.setattr(answering, "_PIECE", (4, 4))
     sliced = []
-    at = named.at_value
-    monkeypatch.setattr(named, "at_value", lambda *asked: sliced.append(asked) or at(*asked))
+    at = named_tables.at_value
+    monkeypatch.setattr(named_tables, "at_value", lambda *asked: sliced.append(asked) or at(*asked))
     model = model_of(sets)
 
     for attrs, counts in zip(every_marginal(DOMAIN), model.count_many(every_marginal(DOMAIN)), strict=True):

@@ -10,7 +10,7 @@ from sidelight.measurement import Measurement
 from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Cell, Marginal
 from sidelight.uncertainty.dispersion import variance_at_one
-from sidelight.uncertainty.error_bars import ModelErrors
+from sidelight.uncertainty.error_bars import CountErrors
 from sidelight.uncertainty.model_error import Dispersion, ModelDispersion
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
@@ -27,7 +27,7 @@ def measured(attrs, stddev, *, off=0.0):
 
 
 def bars(attrs, *measurements, told=TOLD):
-    return ModelErrors(MODEL, measurements, told).bars(tuple(attrs))
+    return CountErrors(MODEL, measurements, told).bars(tuple(attrs))
 
 
 def test_what_was_measured_is_off_by_its_noise():
@@ -152,7 +152,7 @@ def test_a_value_that_noise_drove_to_nothing_may_have_records():
     empty = Histogram.of_counts(DOMAIN, COUNTS * np.array([0.0, 1.0]).reshape(2, 1, 1), total=N)
     ones = [Measurement(Marginal((attr,)), empty.count((attr,)), 200.0) for attr in "ab"]
 
-    found = ModelErrors(empty, ones, TOLD).bars(("a", "b"))
+    found = CountErrors(empty, ones, TOLD).bars(("a", "b"))
 
     assert found.estimate[0].max() == 0
     assert found.interval(0.95)[1][0].min() > 50

@@ -19,7 +19,7 @@ Counts = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.unsignedinteger]
 
 ValueKind = Literal["text", "integer", "real", "decimal", "boolean", "date", "timestamp", "bytes"]
-"""What a column's values are where they live; times with a zone, lists and the like are none of these."""
+"""The type of a column where it is stored. Times with a zone, lists and other types have none."""
 
 _LARGEST_MARGINAL = 2**31
 

@@ -4,7 +4,7 @@ Three layers of SELECT: *raw* names the columns c0, c1, … by position, so that
 the data enters the SQL; *values* makes each one text or a float64, missing as NULL; *codes*
 compares those with the schema's labels and edges.
 
-What a value means, ``value`` says, and ``encode.encode_value`` does the same in Python. SQL engines print
+``value.py`` says what a value means; tests compare every engine with it, value by value. SQL engines print
 real numbers and dates each in its own way, so none is printed: a label of text is turned into the one number
 or date that is spelled so, where there is one, and compared as such.
 """

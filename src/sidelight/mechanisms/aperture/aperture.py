@@ -87,7 +87,7 @@ class Aperture(Mechanism):
     one_way_share: float = 0.05
     """Share of the budget for the one-way marginals, with public data."""
     one_way_share_alone: float = 0.2
-    """The same without public data: then nothing else tells of single attributes."""
+    """The same without public data, where nothing else tells of single attributes; never less than with."""
     max_asked_again: int = 12
     """Most answers to single attributes beyond the first; which, and how many, noisy answers tell."""
     select_share: float = 0.1
@@ -97,7 +97,8 @@ class Aperture(Mechanism):
     max_contests: int = 5
     """How often that is asked at most; 0 trusts them all."""
     mixture_share: float = 0.03
-    """Share of the budget that chooses how much to take of what stands beside the tree."""
+    """Share of the budget that chooses how much to take of what stands beside the tree: other trees, and
+    public records. With 0 none is taken, and no public record is in the release."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
@@ -118,7 +119,9 @@ class Aperture(Mechanism):
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
             select_share=self.select_share, total_share=self.total_share,
         )  # fmt: skip
-        _check.share(contest_share=self.contest_share, mixture_share=self.mixture_share)
+        _check.share(contest_share=self.contest_share)
+        if self.mixture_share:
+            _check.share(mixture_share=self.mixture_share)
         if self.particle_share:
             _check.share(particle_share=self.particle_share)
         _check.positive(max_model_mb=self.max_model_mb)
@@ -137,7 +140,7 @@ class Aperture(Mechanism):
         # ESTIMATE the public model, and SELECT which of its relations lead.
         prior, cut = self._leading(arbiter, self.priors(public, curator.domain, weights, singles, n), singles)
         if not prior.records:
-            singles += self._asked(curator, weights, self.one_way_share_alone - self.one_way_share)
+            singles += self._asked(curator, weights, self._more_alone)
         mixture_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
         prior = self._with_room(
             prior, singles, n, list(small), beyond(curator.remaining, mixture_cost), curator.unit
@@ -150,7 +153,7 @@ class Aperture(Mechanism):
 
         spare = beyond(curator.remaining, mixture_cost)
         late, for_tree = spare.split(self._particle_share(model, list(small), spare, curator.unit))
-        tree = Rounds(min(self.max_rounds, len(small)), for_tree, self.select_share, curator.unit)
+        tree = Rounds(min(self._most_rounds(small), len(small)), for_tree, self.select_share, curator.unit)
         for done in range(tree.number if for_tree else 0):
             allowed = tractable(
                 curator.domain, [*prior.sets, *beliefs.held], heard(model, list(small), stddev=tree.stddev),
@@ -175,7 +178,7 @@ class Aperture(Mechanism):
             others = beside(prior, measurements, n, limit_mb=self.max_model_mb)
             blend = arbiter.mixed(model, others, bare, min(mixture_cost, curator.remaining, key=float))
             if is_bare := blend is bare:
-                model, beliefs = bare, alone
+                beliefs = alone
         released: GraphicalModel | Blend | Support = blend
         found: list[Measurement] = []
         if curator.remaining:
@@ -183,7 +186,7 @@ class Aperture(Mechanism):
             room = room_for(curator.domain, self.max_model_mb)
             drawn = Reweighting(particles(blend, room=room, seed=self.seed, like=arbiter.judged), n)
             found = measured_beyond(
-                curator, drawn, model, beliefs, scaled(weights),
+                curator, drawn, beliefs, scaled(weights),
                 candidates=list(small), cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip
@@ -209,11 +212,20 @@ class Aperture(Mechanism):
             dispersions=beliefs.dispersions(),
         )
 
+    def _most_rounds(self, closure: Iterable[Attrs]) -> int:
+        """Three times as many where nothing larger than pairs is asked for: a triple holds three of them."""
+        return self.max_rounds * (3 if max(map(len, closure)) == 2 else 1)
+
     def _asked(self, curator: Curator, weights: Mapping[Attrs, float], share: float) -> list[Measurement]:
         """All single attributes, with this share of the whole budget."""
         ones = [Marginal(c) for c in weights if len(c) == 1]
         cost, _ = curator.allotment.split(share)
-        return [curator.measure(one, cost / len(ones)) for one in ones]
+        return [curator.measure(one, cost / len(ones)) for one in ones if cost]
+
+    @property
+    def _more_alone(self) -> float:
+        """Share of the budget that asks single attributes again where no public data lead."""
+        return max(0.0, self.one_way_share_alone - self.one_way_share)
 
     def _leading(
         self, arbiter: Arbiter, priors: Sequence[Prior], singles: Sequence[Measurement]
@@ -227,6 +239,8 @@ class Aperture(Mechanism):
         alone, _ = taken_in(Prior.nothing(prior.domain), singles, n)
         while prior.records and len(cut) < self.max_contests:
             told = [attr for attr in prior.domain.attrs if prior.tells([attr])]
+            if not told:
+                return Prior.nothing(prior.domain), tuple(cut)
             found = arbiter.to_cut(taken_in(prior, singles, n)[0], alone, told, cost)
             if found is None:
                 break
@@ -339,7 +353,7 @@ class Aperture(Mechanism):
         any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
         first = allotment.split(self.one_way_share)[0]
-        more = allotment.split(self.one_way_share_alone - self.one_way_share)[0]
+        more = allotment.split(self._more_alone)[0]
         contests = allotment.split(self.contest_share)[0] * (self.max_contests + 1)
         mixture = allotment.split(self.mixture_share)[0]
         left = allotment.value - sum(cost.value for cost in (total, first, more, contests, mixture))
@@ -348,22 +362,25 @@ class Aperture(Mechanism):
                 "total_share, one_way_share_alone, contest_share for each of max_contests, and mixture_share "
                 "are together more than the whole budget. Lower one of them."
             )
-        costs = [total, first / ones, more / ones, *self._least_costs(type(allotment)(left))]
+        rounds = self._most_rounds(workload.closure(domain))
+        costs = [total, first / ones, more / ones, *self._least_costs(type(allotment)(left), rounds)]
         return [measuring(any_marginal, cost, unit) for cost in costs if cost]
 
-    def _least_costs(self, rest: Cost) -> Iterator[Cost]:
+    def _least_costs(self, rest: Cost, rounds: int) -> Iterator[Cost]:
         """The least that a run pays for one more answer to an attribute, in a round, and beyond the tree."""
         if self.max_asked_again:
             yield rest * Fraction(PART - 1, PART) ** (self.max_asked_again - 1) / PART
         rest = rest * Fraction(PART - 1, PART) ** self.max_asked_again
         late, for_tree = rest.split(self.particle_share)
-        yield (for_tree / self.max_rounds).split(self.select_share)[1]
+        yield (for_tree / rounds).split(self.select_share)[1]
         yield (late / self.max_particle_rounds).split(self.select_share)[1]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
         most = (
-            self.max_asked_again + self.max_rounds + (self.max_particle_rounds if self.particle_share else 0)
+            self.max_asked_again
+            + self._most_rounds(closure)
+            + (self.max_particle_rounds if self.particle_share else 0)
         )
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(

@@ -13,6 +13,7 @@ of the budget tells a good description from a false one. It is asked
   after the same answers), or whether all of it is worse than what the same answers say without public data.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -39,6 +40,8 @@ _JUDGE_BY = 150
 """Most marginals by which candidates are judged: of a larger workload, an even part."""
 _FAITH, _FAITH_IN_EACH = 5.0, 3.0
 """Log-odds, before the arbiter looks, of all public relations against none, and against all cuts together."""
+_MATTERS = 0.01
+"""Mean error, as a share of n, that cutting off has to save: less may be made up for by what is measured."""
 _PARTS = (0.0, 0.5, 1.0)
 _LIKING = 3.0
 """Log-odds of taking all against none, of others and of records alike."""
@@ -81,8 +84,11 @@ class Arbiter:
         ``model`` has the public relations, ``alone`` has none; both follow the answers to single attributes.
         """
         said = _cuts(self.curator.domain, open_)
-        log_odds = [0.0, *[-_FAITH_IN_EACH - np.log(len(open_))] * len(open_), -_FAITH]
-        contest = Contest([model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds)
+        log_odds = odds_of_cuts(len(open_))
+        contest = Contest(
+            [model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds,
+            handicap=_MATTERS * self.total,
+        )  # fmt: skip
         return [None, *open_, ALL][self.choose(contest, cost)]
 
     def best(self, models: Sequence[ManyCountSource], cost: Cost) -> int:
@@ -111,6 +117,11 @@ class Arbiter:
             return bare
         held = [(part, share) for (part, _), share in zip(beside, taken, strict=True) if share]
         return Blend(model, Support.mixed(held, total=self.total), sum(taken)) if held else model
+
+
+def odds_of_cuts(attributes: int) -> list[float]:
+    """Log-odds of all public relations, of all but those of one attribute for each, and of none."""
+    return [0.0, *[-_FAITH_IN_EACH - math.log(attributes)] * attributes, -_FAITH]
 
 
 def _cuts(domain: Domain, open_: Sequence[str]) -> Said:

@@ -125,8 +125,8 @@ class Beliefs:
 
     def _spread_of(self, attrs: Attrs, belief: Belief, pooled: PooledSpread) -> float:
         found = pooled.median(belief.likelihood)
-        # A cap on single attributes would fall on their rare values.
-        return found if len(attrs) == 1 else belief.evidence.capped(found)
+        # What is capped by its mean may leave rare values far off: not so single attributes.
+        return min(found, belief.evidence.enough) if len(attrs) == 1 else belief.evidence.capped(found)
 
     def pull(self, attrs: Attrs, spread: float) -> Array:
         """S_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from sidelight.curator.curator import Curator
-from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.evidence import Beliefs
@@ -38,7 +37,6 @@ _PASSES, _LAST_PASSES = 2, 30
 def measured_beyond(
     curator: Curator,
     particles: Reweighting,
-    model: CountSource,
     beliefs: Beliefs,
     weights: Mapping[Attrs, float],
     *,
@@ -49,13 +47,11 @@ def measured_beyond(
 ) -> list[Measurement]:
     """Spend what is left on marginals that the particles err on; weights are at most 1.
 
-    ``model`` is the tree that follows the answers so far.
-
     All new ones together have at most so many ``cells``: every answer is kept, and followed again and again.
     """
     n, unit, made = beliefs.total, curator.unit, list[Measurement]()
     size = curator.domain.size
-    particles.rest(beliefs, model)
+    particles.rest(beliefs)
     particles.settle(beliefs, passes=_PASSES)
     left, batch = min(most, len(candidates)), 0
     while curator.remaining:

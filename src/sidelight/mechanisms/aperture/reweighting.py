@@ -19,7 +19,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.fit.balance import MOST_TILT, potential
 from sidelight.measurement import Measurement
@@ -30,6 +29,8 @@ Array = NDArray[np.float64]
 
 _PASSES = 5
 """Over all answers at the end; a pass solves for one marginal at a time, given the others."""
+_FOLLOWED = 0.9
+"""Trust in an answer from which on it is followed almost wholly."""
 _CLOSE = 4e-3
 """Passes end when no marginal moves by more than this share of all records."""
 
@@ -59,16 +60,18 @@ class Reweighting:
         """Many marginals, one at a time, each with its place among those asked for."""
         return self._now.count_each(wanted)
 
-    def rest(self, beliefs: Beliefs, model: CountSource) -> None:
+    def rest(self, beliefs: Beliefs) -> None:
         """Take the weights as they are for the optimum, given all answers so far.
 
-        But of single attributes what a model says is: there no records may be left out of account.
+        But single attributes whose answers are followed almost wholly are followed once more: records that do
+        not have a value may have been mixed in since.
         """
         for attrs, spread in beliefs.spreads().items():
-            best = model.count(attrs) if len(attrs) == 1 else self.count(attrs)
-            gap = beliefs.held[attrs].answers.answer - best.reshape(-1)
-            tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
-            self._potentials[attrs] = tilts.astype(np.float32)
+            held = beliefs.held[attrs]
+            if len(attrs) > 1 or held.evidence.trust(spread) < _FOLLOWED:
+                gap = held.answers.answer - self.count(attrs).reshape(-1)
+                tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
+                self._potentials[attrs] = tilts.astype(np.float32)
 
     def follow(self, measurements: Sequence[Measurement], beliefs: Beliefs) -> Support:
         """Take in noisy answers, single attributes first; beliefs are about these records."""

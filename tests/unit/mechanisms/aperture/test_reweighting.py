@@ -236,7 +236,7 @@ def test_weights_at_rest_stay_where_they_are_and_go_on_from_there():
     fitted = records.support.with_total(N)
 
     anew = Reweighting(fitted, N)
-    anew.rest(about, fitted)
+    anew.rest(about)
     anew.settle(about, passes=3)
     twice = Reweighting(fitted, N)
     twice.settle(about, passes=3)

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from sidelight.trees.arrays import arrays
 from sidelight.trees.summing import Projection
 
-Table = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 
 class Named(NamedTuple):
     """A table, and the attribute of each axis by its place in the domain."""
 
     axes: tuple[int, ...]
-    values: Table
+    values: Array
 
 
 At = tuple[tuple[int, int], ...]
@@ -65,7 +65,7 @@ def multiply_in(table: Named, messages: Sequence[Named], keeps: Sequence[int], m
 
 def joined(parts: Iterable[Named], along: int, number: int, *, is_kept: bool) -> Named:
     """One table from its slices along an attribute: stacked where the attribute is kept, else added up."""
-    whole: Table | None = None
+    whole: Array | None = None
     axes: tuple[int, ...] = ()
     for value, piece in enumerate(parts):
         axes, part = piece
@@ -139,7 +139,7 @@ def contract(left: Named, right: Named, keep: int) -> Named:
     return Named(axes, product.reshape([sizes[axis] for axis in axes]))
 
 
-def _fold(table: Named, *groups: list[int]) -> Table:
+def _fold(table: Named, *groups: list[int]) -> Array:
     """The table with each group of axes merged into one axis."""
     sizes = dict(zip(table.axes, table.values.shape, strict=True))
     turned = np.transpose(table.values, [table.axes.index(axis) for group in groups for axis in group])
@@ -149,7 +149,7 @@ def _fold(table: Named, *groups: list[int]) -> Table:
     return np.ascontiguousarray(folded) if is_apart else folded
 
 
-def widened(values: Table, axes: tuple[int, ...], over: tuple[int, ...]) -> Table:
+def widened(values: Array, axes: tuple[int, ...], over: tuple[int, ...]) -> Array:
     """The table with an axis of length 1 for each attribute of ``over`` that it lacks."""
     present = [axis for axis in over if axis in axes]
     turned = np.transpose(values, [axes.index(axis) for axis in present])

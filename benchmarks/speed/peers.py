@@ -1,13 +1,13 @@
-"""AIM against AIM: ours, smartnoise-synth's and dpmm's on ADULT, one after the other on one core.
+"""AIM against AIM, or MST against MST: ours, smartnoise-synth's and dpmm's on ADULT, one after the other.
 
-    SMARTNOISE_PYTHON=… DPMM_PYTHON=… python benchmarks/speed/aim_peers.py [--limit-seconds 1800]
+    SMARTNOISE_PYTHON=… DPMM_PYTHON=… python benchmarks/speed/peers.py --mechanism aim [--limit-seconds 1800]
 
 ε = 1, δ = 1e-9, all 3-way marginals, 80 MB. Each runs in a process of its own with one thread, under the
-interpreter of an environment that holds it (ours: this one). Writes ``benchmarks/results/aim_peers.json``:
-seconds to fit and to sample as many records as there were, the workload error of those records, and for
-a peer that was stopped at the limit, its seconds until then as a lower bound. Seconds are processor
-seconds, so that other work on the machine counts as little as it can. A peer whose interpreter is not
-named is left out, and its last result stays.
+interpreter of an environment that holds it (ours: this one). Writes ``results/<mechanism>_peers.json`` in
+``benchmarks``: seconds to fit and to sample as many records as there were, the workload error of those
+records, and for a peer that was stopped at the limit, its seconds until then as a lower bound. Seconds are
+processor seconds, so that other work on the machine counts as little as it can. A peer whose interpreter is
+not named is left out, and its last result stays.
 """
 
 import argparse
@@ -33,8 +33,8 @@ from sidelight.queries.workload import Workload
 DATA = "adult_aim_coded"
 EPSILON, DELTA, LIMIT_MB = 1.0, 1e-9, 80.0
 PEERS = {
-    "smartnoise-synth": ("aim_smartnoise.py", "SMARTNOISE_PYTHON"),
-    "dpmm": ("aim_dpmm.py", "DPMM_PYTHON"),
+    "smartnoise-synth": ("smartnoise.py", "SMARTNOISE_PYTHON"),
+    "dpmm": ("dpmm.py", "DPMM_PYTHON"),
 }
 ONE_THREAD = {
     **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")},
@@ -45,30 +45,34 @@ ONE_THREAD = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mechanism", choices=["aim", "mst"], required=True)
     parser.add_argument("--limit-seconds", type=float, default=1800.0, help="processor seconds of a peer")
     parser.add_argument("--patience", type=float, default=7200.0, help="seconds on the clock of a peer")
     parser.add_argument("--limit-gb", type=float, default=14.0, help="memory at which a peer is stopped")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of ours")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of ours, and of peers that take seconds")
     asked = parser.parse_args()
 
     sizes, codes = load()
     private = Table.of_codes(Domain.of(sizes), codes)
     runs = [
-        one_run(sys.executable, "aim_sidelight.py", private, sizes, codes, asked, [str(seed)])
+        one_run(sys.executable, "sidelight.py", private, sizes, codes, asked, [str(seed)])
         for seed in range(asked.seeds)
     ]
     if runs:
-        keep("sidelight", averaged(runs))
+        keep(asked.mechanism, "sidelight", averaged(runs))
     for name, (script, variable) in PEERS.items():
         if variable in os.environ:
-            keep(name, one_run(os.environ[variable], script, private, sizes, codes, asked))
+            seeds = range(asked.seeds if asked.mechanism == "mst" else 1)
+            python = os.environ[variable]
+            runs = [one_run(python, script, private, sizes, codes, asked, [str(seed)]) for seed in seeds]
+            keep(asked.mechanism, name, runs[0] if "stopped" in runs[0] else averaged(runs))
         else:
             print(f"{name} is left out: {variable} does not name an interpreter", flush=True)
 
 
-def keep(name: str, result: dict[str, Any]) -> None:
+def keep(mechanism: str, name: str, result: dict[str, Any]) -> None:
     """Put a result beside those there are, and compare again."""
-    path = RESULTS / "aim_peers.json"
+    path = RESULTS / f"{mechanism}_peers.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     found |= {"data": DATA, "epsilon": EPSILON, "delta": DELTA, "limit_mb": LIMIT_MB, "machine": machine()}
     found[name] = result
@@ -104,7 +108,14 @@ def one_run(
         folder = Path(name)
         np.save(folder / "codes.npy", codes)
         (folder / "domain.json").write_text(json.dumps(sizes), encoding="utf-8")
-        command = [python, str(BENCHMARKS / "peers" / script), name, str(EPSILON), str(DELTA), str(LIMIT_MB)]
+        command = [
+            python,
+            str(BENCHMARKS / "peers" / f"{asked.mechanism}_{script}"),
+            name,
+            str(EPSILON),
+            str(DELTA),
+            str(LIMIT_MB),
+        ]
         with (folder / "talk.txt").open("w", encoding="utf-8") as talk:
             process = subprocess.Popen(
                 [*command, *(more or [])],

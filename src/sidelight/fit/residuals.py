@@ -1,0 +1,229 @@
+"""Reconstruction by residuals: from noisy marginals to all marginals below them, without a tree.
+
+    least squares    r_S  ← inverse-variance mean of the residuals of all noisy marginals that hold S
+    non-negative     min  Σ_S ‖r_S − r̂_S‖²/v_S    such that no cell of a known marginal is below 0
+
+The second is solved in its dual. With multipliers y_B ≥ 0 for the cells of the largest known marginals,
+
+    r_S = r̂_S + v_S R_S Σ_{B⊇S} (y_B summed over B ∖ S)/n_{B∖S},       y_B ← max(0, y_B − t M_B(r))
+
+in accelerated steps t = 1/L, L = max_S v_S Σ_{B⊇S} 1/n_{B∖S}. All marginals are sums of the same residuals at
+every step, so they agree with each other; what is still below 0 at the end is cut off when it is asked for.
+
+Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon (2024), "Efficient and private marginal reconstruction with
+local non-negativity", arXiv:2410.01091 (GReM-LNN), for the problem. Where we differ: the total is fixed,
+as the exact one or the noisy one; steps are accelerated and stop by themselves.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight import _check
+from sidelight.data.domain import Attrs, Domain
+from sidelight.measurement import Measurement
+from sidelight.models.reconstruction import Reconstruction
+from sidelight.models.residuals import Residuals
+from sidelight.queries.strategy import subsets
+
+Array = NDArray[np.float64]
+
+Constraint = Literal["non-negative", "least-squares"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualReconstruction:
+    """Fits residuals to noisy marginals.
+
+    >>> from sidelight.queries.query import Marginal
+    >>> measured = Measurement(Marginal(("a",)), np.array([30.0, -2.0]), stddev=1.0)
+    >>> model = ResidualReconstruction().estimate(Domain.of({"a": 2, "b": 2}), [measured])
+    >>> model.total, model.count(("a", "b")).round(2).tolist()
+    (28.0, [[14.0, 14.0], [0.0, 0.0]])
+    """
+
+    constraint: Constraint = "non-negative"
+    """Whether counts are kept from being negative; least squares alone is unbiased."""
+    max_steps: int = 200
+    """Most steps towards counts of at least 0; with none, what is below 0 is cut off and no more."""
+    tolerance: float = 1e-3
+    """Stop when what is below 0 is this share of the total, on the mean of all marginals."""
+
+    def __post_init__(self) -> None:
+        _check.one_of(("non-negative", "least-squares"), constraint=self.constraint)
+        _check.natural(max_steps=self.max_steps)
+        _check.positive(tolerance=self.tolerance)
+
+    def estimate(
+        self,
+        domain: Domain,
+        measurements: Sequence[Measurement],
+        *,
+        total: float | None = None,
+        start: Reconstruction | None = None,
+    ) -> Reconstruction:
+        """The reconstruction from all measurements; ``start`` is that from the first of them."""
+        if start is not None and self.max_steps == 0:
+            return start.with_measured(measurements[start.seen :])
+        known = Residuals.of(domain, measurements, total=total)
+        is_clipped = self.constraint == "non-negative"
+        if is_clipped and self.max_steps:
+            known = known.with_values(_Dual(known).run(self.max_steps, self.tolerance))
+        return Reconstruction(known, is_clipped, len(measurements))
+
+
+class _Dual:
+    """Multipliers for the cells of the largest known marginals, and the residuals that they give.
+
+    All residuals are one flat vector, those of one shape side by side. Whatever is done to a residual or a
+    marginal is done to all of its shape at once: a wide table has thousands of them, and few shapes.
+    """
+
+    def __init__(self, known: Residuals) -> None:
+        self._known = known
+        sizes = known.domain.sizes
+        by_shape: dict[tuple[int, ...], list[Attrs]] = {}
+        for attrs in known.parts:
+            by_shape.setdefault(tuple(sizes[attr] for attr in attrs), []).append(attrs)
+        self._start: dict[Attrs, int] = {}
+        self._shapes: list[tuple[tuple[int, ...], slice]] = []
+        end = 0
+        for shape, sets in by_shape.items():
+            cells = math.prod(shape)
+            self._shapes.append((shape, slice(end, end + len(sets) * cells)))
+            for attrs in sets:
+                self._start[attrs], end = end, end + cells
+        self._fitted = np.concatenate(
+            [known.parts[attrs].values.reshape(-1) for sets in by_shape.values() for attrs in sets]
+        )
+        self._variances = np.concatenate(
+            [
+                np.full(known.parts[attrs].values.size, known.parts[attrs].variance if attrs else 0.0)
+                for sets in by_shape.values()
+                for attrs in sets
+            ]
+        )
+        self._fitted[self._start[()]] = known.total
+        self._groups = self._grouped([attrs for attrs in known.maximal if attrs])
+        # The residuals of one marginal are orthogonal, so that the steepest of them counts.
+        self._step = 1.0 / (self._steepness().max(initial=0.0) or 1.0)
+
+    def _grouped(self, largest: list[Attrs]) -> "list[_Group]":
+        sizes = self._known.domain.sizes
+        by_shape: dict[tuple[int, ...], list[Attrs]] = {}
+        for attrs in largest:
+            by_shape.setdefault(tuple(sizes[attr] for attr in attrs), []).append(attrs)
+        return [_Group.of(shape, sets, self._start) for shape, sets in by_shape.items()]
+
+    def _steepness(self) -> Array:
+        """L for each residual: v_S Σ_{B⊇S} 1/n_{B∖S}."""
+        found = np.zeros(self._fitted.size)
+        for group in self._groups:
+            for part in group.parts:
+                np.add.at(found, part.cells, np.full(part.cells.shape, part.share))
+        return np.asarray(found * self._variances)
+
+    def run(self, most: int, tolerance: float) -> dict[Attrs, Array]:
+        """The residuals after at most so many steps."""
+        at = [np.zeros((group.number, *group.shape)) for group in self._groups]
+        ahead, momentum = at, 1.0
+        residuals = self._fitted
+        number = sum(group.number for group in self._groups)
+        for _ in range(most):
+            marginals = [group.marginals(residuals) for group in self._groups]
+            negative = -sum(float(np.minimum(tables, 0.0).sum()) for tables in marginals)
+            if negative <= tolerance * self._known.total * number:
+                break
+            after = [np.maximum(y - self._step * m, 0.0) for y, m in zip(ahead, marginals, strict=True)]
+            # Momentum is dropped whenever it points away from where the last step went.
+            turned = sum(
+                float(((y - new) * (new - old)).sum()) for y, new, old in zip(ahead, after, at, strict=True)
+            )
+            following = 1.0 if turned > 0 else (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+            share = 0.0 if turned > 0 else (momentum - 1.0) / following
+            ahead = [new + share * (new - old) for new, old in zip(after, at, strict=True)]
+            at, momentum = after, following
+            residuals = self._residuals(ahead)
+        return {
+            attrs: residuals[start : start + part.values.size].reshape(part.values.shape)
+            for attrs, start, part in (
+                (attrs, self._start[attrs], part) for attrs, part in self._known.parts.items()
+            )
+        }
+
+    def _residuals(self, multipliers: list[Array]) -> Array:
+        """The residuals r_S that these multipliers give; the total stays, as if its variance were 0."""
+        pushed = np.zeros(self._fitted.size)
+        for group, tables in zip(self._groups, multipliers, strict=True):
+            group.push(tables, pushed)
+        pushed *= self._variances
+        for shape, where in self._shapes:
+            tables = pushed[where].reshape(-1, *shape)
+            for axis in range(1, tables.ndim):
+                tables = tables - tables.mean(axis=axis, keepdims=True)
+            pushed[where] = tables.reshape(-1)
+        return self._fitted + pushed
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One subset of the attributes, in all marginals of a shape."""
+
+    aside: tuple[int, ...]
+    """The axes that it does not have, counted from 1."""
+    around: tuple[int, ...]
+    """Its shape, with 1 for the axes that it does not have."""
+    share: float
+    """1/n_{B∖S}."""
+    cells: NDArray[np.intp]
+    """For each marginal the places of this residual's values in the flat vector."""
+    is_once: bool
+    """Whether no two of the marginals have this residual in common."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """The largest known marginals of one shape."""
+
+    shape: tuple[int, ...]
+    number: int
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], sets: list[Attrs], start: Mapping[Attrs, int]) -> "_Group":
+        axes = tuple(str(axis) for axis in range(len(shape)))
+        parts = []
+        for kept in subsets(axes):
+            inside = [axis for axis in range(len(shape)) if axes[axis] in kept]
+            cells = math.prod(shape[axis] for axis in inside)
+            first = np.array([start[tuple(attrs[axis] for axis in inside)] for attrs in sets], dtype=np.intp)
+            parts.append(
+                _Part(
+                    aside=tuple(axis + 1 for axis in range(len(shape)) if axis not in inside),
+                    around=tuple(size if axis in inside else 1 for axis, size in enumerate(shape)),
+                    share=cells / math.prod(shape),
+                    cells=first[:, None] + np.arange(cells),
+                    is_once=len(set(first.tolist())) == len(sets),
+                )
+            )
+        return cls(shape, len(sets), tuple(parts))
+
+    def marginals(self, residuals: Array) -> Array:
+        """All of them, from a flat vector of residuals."""
+        found: Array = np.zeros((self.number, *self.shape))
+        for part in self.parts:
+            found += residuals[part.cells].reshape(self.number, *part.around) * part.share
+        return found
+
+    def push(self, tables: Array, pushed: Array) -> None:
+        """Add to a flat vector what these multipliers say of each residual."""
+        for part in self.parts:
+            found = tables.sum(axis=part.aside).reshape(self.number, -1) * part.share
+            if part.is_once:
+                pushed[part.cells] += found
+            else:
+                np.add.at(pushed, part.cells, found)

@@ -1,0 +1,93 @@
+"""``mechanism="auto"``: the mechanism for people who name none, chosen from public facts alone.
+
+    marginals, δ > 0            aperture, with public data or without
+    other queries, δ > 0        pmw-pub with a public table, mwem without
+    any queries, δ = 0          mwem-pub with a public table, mwem without; both in pure ε
+
+Why: ``benchmarks/utility/auto_table.py`` prints, for every comparison that is kept, what this rule takes and
+how far that is from the best. Nothing private goes in: the schema's domain, the workload, δ, and which public
+data there are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.errors import SettingError
+from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.candidates import oversized_marginals
+from sidelight.mechanisms.registry import AUTO, mechanism_of
+from sidelight.privacy.budget import Budget
+from sidelight.queries.query import Marginal
+from sidelight.queries.workload import Workload
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A mechanism, and in a sentence why it was taken; None where a person named it."""
+
+    mechanism: Mechanism
+    why: str | None = None
+
+
+def choose(
+    domain: Domain, workload: Workload, *, budget: Budget, public: Any, settings: Mapping[str, Any]
+) -> Choice:
+    """The mechanism for this workload, this budget and these public data, with the settings given for it."""
+    if workload.only_marginals and not budget.is_pure:
+        chosen = _of("aperture", settings)
+        # The plan, the card and the report name the marginals that are too large to be measured.
+        if oversized_marginals(domain, workload, limit_mb=chosen.settings()["max_model_mb"]):
+            chosen = _of("aperture", {"oversized": "skip", **settings})
+        compared = "has no larger error than aim" if public is None else "has made most of public data"
+        return Choice(
+            chosen,
+            f"The workload consists of marginals, and aperture {compared} where we compared mechanisms.",
+        )
+    _refuse_unusable(public, domain, budget)
+    if budget.is_pure:
+        name, how = ("mwem", "without public data") if public is None else ("mwem-pub", "with a public table")
+        rounds = {} if public is not None else {"rounds": pure_rounds(budget.epsilon)}
+        return Choice(
+            _of(name, {"accounting": "pure", **rounds, **settings}),
+            f"δ = 0 asks for pure ε, which {name} can keep, {how}.",
+        )
+    if public is not None:
+        return Choice(
+            _of("pmw-pub", settings),
+            "The workload holds other queries than marginals; pmw-pub answers them, by reweighing public "
+            "records.",
+        )
+    # One number at a time, as in MWEM's paper, unless some queries are tables.
+    numbers = not any(isinstance(query, Marginal) for query in workload)
+    return Choice(
+        _of("mwem", ({"candidates": "queries", "rounds": 20} if numbers else {}) | dict(settings)),
+        "The workload holds other queries than marginals; mwem answers them, and needs no public data.",
+    )
+
+
+def pure_rounds(epsilon: float) -> int:
+    """The rounds of MWEM in pure ε: more budget bears more of them (``mwem_cubes.csv``)."""
+    return 10 if epsilon < 1 else 20 if epsilon < 3 else 40
+
+
+def _of(name: str, settings: Mapping[str, Any]) -> Mechanism:
+    try:
+        return mechanism_of(name, dict(settings))
+    except SettingError as error:
+        raise SettingError(
+            f"{error} The mechanism was chosen for you ({AUTO}); to use the settings of another one, name it."
+        ) from error
+
+
+def _refuse_unusable(public: Any, domain: Domain, budget: Budget) -> None:
+    """Refuse public data that only APERTURE could use, where APERTURE cannot run."""
+    if public is None or (isinstance(public, Table) and public.domain == domain):
+        return
+    asked = "δ = 0" if budget.is_pure else "a workload with other queries than marginals"
+    raise SettingError(
+        f"with {asked}, public data can help only as one table with every column of the schema. Leave the "
+        "public data out, or ask for whole marginals with δ above 0."
+    )

@@ -1,0 +1,1 @@
+"""HDMM: fixed workloads, answered with noise that is planned for them."""

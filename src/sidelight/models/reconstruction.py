@@ -1,0 +1,219 @@
+"""A table that is known by its residuals: answers of any marginal, and records that follow them.
+
+A marginal whose residuals are all known is their sum. Any other is the distribution of largest entropy with
+the marginals that are known of it, found by proportional fitting on its own cells alone. Records come from
+weighted particles: drawn from a tree of the pairs that depend most on each other, then raked to all known
+marginals.
+
+PRIVACY: a function of noisy answers; post-processing.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.impossible import masks
+from sidelight.data.table import Table
+from sidelight.errors import ReleaseError, TooLargeError
+from sidelight.measurement import Measurement
+from sidelight.models.graphical import GraphicalModel
+from sidelight.models.model import Array, ModelState
+from sidelight.models.particles import drawn_from, raked, room_for
+from sidelight.models.products import Products, impossible_to_json, with_impossible
+from sidelight.models.residuals import Estimate, Residuals, centred
+from sidelight.models.support import Support, compact
+from sidelight.queries.strategy import subsets
+
+_MOST_CELLS = 2**27
+"""Of one marginal: a gibibyte."""
+_SWEEPS, _CLOSE = 50, 1e-6
+"""Of proportional fitting: most sweeps over the known marginals, and when it stops, by the total."""
+_KEPT_CELLS = 2**26
+"""Of marginals that are kept for the next round: half a gibibyte."""
+_PARTICLES_MB = 80.0
+_MOST_SWEEPS, _RAKED = 10, 3000
+"""Of raking: most sweeps, and about how many marginals in all of them. The tree is near already."""
+_SEED = 0
+"""Which particles are drawn: a release has one set of them, whatever sample is asked for."""
+_LEAST = 1e-12
+"""Of a cell's probability in the tree, so that its logarithm is a number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """A model over residuals, scaled to their total."""
+
+    known: Residuals | Products = field(repr=False)
+    is_clipped: bool = True
+    """Whether counts below 0 are taken for 0; otherwise they are the unbiased answers, negative ones too."""
+    seen: int = 0
+    """How many measurements the residuals are made of."""
+    kept: dict[Attrs, Array] = field(default_factory=dict, repr=False)
+    """Marginals that were asked for, as frequencies: the next round asks again for most of them."""
+
+    @property
+    def domain(self) -> Domain:
+        return self.known.domain
+
+    @property
+    def total(self) -> float:
+        return self.known.total
+
+    def count(self, attrs: Attrs) -> Array:
+        """The marginal on these attributes, axes in the order asked."""
+        if self.domain.size(attrs) > _MOST_CELLS:
+            raise TooLargeError(
+                f"the marginal {' × '.join(attrs)} has {self.domain.size(attrs):.3g} cells, more than "
+                f"{_MOST_CELLS:,}. Ask for fewer attributes, or count synthetic records."
+            )
+        is_known = self.known.holds(attrs)
+        if is_known and not self.is_clipped:
+            return self.known.count(attrs)
+        if attrs not in self.kept:
+            found = self._possible(attrs, self.known.count(attrs)) if is_known else self._fitted(attrs)
+            if sum(map(np.size, self.kept.values())) > _KEPT_CELLS:
+                return found
+            self.kept[attrs] = found / self.total
+        return self.kept[attrs] * self.total
+
+    def with_measured(self, measurements: Sequence[Measurement]) -> "Reconstruction":
+        """The same with what some measurements more say; what they do not touch need not be counted again."""
+        touched = {attr for made in measurements for attr in made.query.attrs}
+        kept = {attrs: counts for attrs, counts in self.kept.items() if touched.isdisjoint(attrs)}
+        if isinstance(self.known, Products):
+            raise TypeError("products of matrices are measured once; nothing is added to them.")
+        known = self.known.adding(measurements)
+        return Reconstruction(known, self.is_clipped, self.seen + len(measurements), kept)
+
+    def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
+        """Many marginals, each with its place among those asked for."""
+        return ((place, self.count(attrs)) for place, attrs in enumerate(wanted))
+
+    def _possible(self, attrs: Attrs, counts: Array) -> Array:
+        """Counts of at least 0, none where the domain declares it impossible, with the right total."""
+        counts = np.maximum(counts, 0.0)
+        for named, mask in masks(self.domain):
+            if set(named) <= set(attrs):
+                ordered = [attr for attr in attrs if attr in named]
+                turned = mask.transpose([named.index(attr) for attr in ordered])
+                counts[np.broadcast_to(
+                    turned.reshape([self.domain.sizes[a] if a in named else 1 for a in attrs]), counts.shape
+                )] = 0.0  # fmt: skip
+        whole = counts.sum()
+        if whole > 0:
+            return np.asarray(counts * (self.total / whole))
+        return counts if not counts.size else self._possible(attrs, np.ones(counts.shape))
+
+    def _fitted(self, attrs: Attrs) -> Array:
+        """The distribution of largest entropy with the marginals that are known."""
+        known = [below for below in subsets(tuple(attrs)) if below and self.known.holds(below)]
+        largest = [a for a in known if not any(set(a) < set(b) for b in known)]
+        targets = [
+            (tuple(axis for axis, attr in enumerate(attrs) if attr not in below), below) for below in largest
+        ]
+        wanted = {below: self._possible(below, self.known.count(below)) for below in largest}
+        found = self._possible(attrs, np.ones(tuple(self.domain.sizes[attr] for attr in attrs)))
+        for _ in range(_SWEEPS):
+            moved = 0.0
+            for aside, below in targets:
+                now = found.sum(axis=aside)
+                ratio = np.divide(wanted[below], now, out=np.zeros(now.shape), where=now > 0)
+                moved = max(moved, float(np.abs(wanted[below] - now).sum()))
+                found *= np.expand_dims(ratio, aside)
+            if moved <= _CLOSE * self.total or len(targets) == 1:
+                break
+        whole = found.sum()
+        return np.asarray(found * (self.total / whole)) if whole > 0 else self._possible(attrs, found)
+
+    def sample(self, records: int, *, seed: int) -> Table:
+        """Synthetic records, from particles that follow the known marginals."""
+        return self.particles.sample(records, seed=seed)
+
+    @cached_property
+    def particles(self) -> Support:
+        """Weighted records whose marginals are close to those that are known."""
+        room = room_for(self.domain, _PARTICLES_MB)
+        if self.domain.size() <= room:
+            weights = self._possible(self.domain.attrs, np.ones(self.domain.shape)).reshape(-1)
+            codes = np.indices(self.domain.shape).reshape(len(self.domain), -1).T[weights > 0]
+            drawn = Support(self.domain, compact(codes, self.domain), weights[weights > 0], self.total)
+        else:
+            drawn = drawn_from(self.tree, room=room, seed=_SEED)
+        positive = Reconstruction(self.known)
+        known = [attrs for attrs in self.known.maximal if attrs]
+        sweeps = max(2, min(_MOST_SWEEPS, _RAKED // max(1, len(known))))
+        return raked(drawn, positive, known, sweeps=sweeps)
+
+    @cached_property
+    def tree(self) -> GraphicalModel:
+        """A tree of known pairs, those first that tell most of each other; its marginals are theirs."""
+        positive = Reconstruction(self.known)
+        singles: dict[Attrs, Array] = {
+            (attr,): np.maximum(positive.count((attr,)) / self.total, _LEAST)
+            for attr in self.domain.attrs
+            if self.known.holds((attr,))
+        }
+        told: list[tuple[float, Attrs, Array]] = []
+        for pair in itertools.combinations([attr for (attr,) in singles], 2):
+            if self.known.holds(pair):
+                shares = np.maximum(positive.count(pair) / self.total, _LEAST)
+                excess = np.log(shares) - np.log(np.multiply.outer(singles[pair[:1]], singles[pair[1:]]))
+                told.append((float((shares * excess).sum()), pair, excess))
+        potentials = {attrs: np.log(shares) for attrs, shares in singles.items()}
+        stands = {attr: attr for attr in self.domain.attrs}
+        for _, (a, b), excess in sorted(told, key=lambda one: -one[0]):
+            if (old := stands[a]) != (new := stands[b]):
+                stands = {attr: new if to == old else to for attr, to in stands.items()}
+                potentials[a, b] = excess
+        return GraphicalModel(self.domain, self.total, potentials)
+
+    def state(self) -> ModelState:
+        """All residuals with their variances."""
+        if isinstance(self.known, Products):
+            return self.known.state(is_clipped=self.is_clipped)
+        parts = self.known.parts
+        meta = {
+            "total": self.total,
+            "is_clipped": self.is_clipped,
+            "impossible": impossible_to_json(self.domain),
+            "residuals": [[list(attrs), part.variance] for attrs, part in parts.items()],
+        }
+        values = np.concatenate([part.values.reshape(-1) for part in parts.values()])
+        return ModelState("residuals", meta, {"values": values})
+
+    @classmethod
+    def from_state(cls, domain: Domain, state: ModelState) -> "Reconstruction":
+        """The model that ``state`` wrote down."""
+        domain = with_impossible(domain, state.meta["impossible"])
+        if "products" in state.meta:
+            return cls(Products.from_state(domain, state), is_clipped=bool(state.meta["is_clipped"]))
+        values: NDArray[Any] = state.arrays["values"].astype(np.float64)
+        parts: dict[Attrs, Estimate] = {}
+        start = 0
+        for names, variance in state.meta["residuals"]:
+            attrs = tuple(names)
+            shape = domain.project(attrs).shape
+            size = int(np.prod(shape))
+            part = values[start : start + size]
+            is_number = isinstance(variance, int | float) and not isinstance(variance, bool)
+            if (
+                part.size != size
+                or not np.isfinite(part).all()
+                or not is_number
+                or not 0 <= variance < np.inf
+            ):
+                raise ReleaseError("a saved model's residuals must be finite numbers; they were edited.")
+            if attrs != domain.canonical(attrs):
+                raise ReleaseError("a saved model's residuals must name attributes in order; it was edited.")
+            table = part.reshape(shape)
+            parts[attrs] = Estimate(centred(table) if attrs else table, float(variance))
+            start += size
+        if () not in parts or start != values.size:
+            raise ReleaseError("a saved model's residuals do not fit its numbers; it was edited.")
+        return cls(Residuals(domain, parts), is_clipped=bool(state.meta["is_clipped"]))
