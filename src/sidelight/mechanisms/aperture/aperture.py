@@ -97,8 +97,8 @@ class Aperture(Mechanism):
     max_contests: int = 5
     """How often that is asked at most; 0 trusts them all."""
     mixture_share: float = 0.03
-    """Share of the budget that chooses how much to take of what stands beside the tree: other trees, and public
-    records. With 0 none is taken, and no public record is in the release."""
+    """Share of the budget that chooses how much to take of what stands beside the tree: other trees, and
+    public records. With 0 none is taken, and no public record is in the release."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
