@@ -54,6 +54,7 @@ READERS = {
     "statistics/columns.py": "the reader of columns",
     "statistics/grouped_mean.py": "hands private columns to the curator",
     "evaluation/evaluate.py": "compares a release with the exact table, for its holder",
+    "evaluation/rehearsal.py": "plays a release on a public table",
     "evaluation/screening.py": "hands the private table to its curator, or compares for its holder",
     "report/report.py": "the report against the exact table, for its holder",
     "cli/demo.py": "made-up people",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sidelight.errors import PrivacyWarning as PrivacyWarning
     from sidelight.errors import SidelightError as SidelightError
     from sidelight.evaluation.evaluate import evaluate as evaluate
+    from sidelight.evaluation.rehearsal import rehearse as rehearse
     from sidelight.evaluation.screening import best_mixture_error as best_mixture_error
     from sidelight.privacy.budget import Budget as Budget
     from sidelight.privacy.budget import Rho as Rho
@@ -45,6 +46,7 @@ _WHERE = {
     "Release": "sidelight.releases.release",
     "Synthesizer": "sidelight.releases.synthesizer",
     "evaluate": "sidelight.evaluation.evaluate",
+    "rehearse": "sidelight.evaluation.rehearsal",
     "best_mixture_error": "sidelight.evaluation.screening",
     "Group": "sidelight.statistics.group",
     "mixed_mean": "sidelight.statistics.mixed_mean",

@@ -4,9 +4,9 @@
     m_j(D) = 1/|R_j| · Σ_{r in R_j} e_r(D)               the mean over a set of marginals R_j
     k_j(D) = ⌊c_j · m_j(D)⌋                              that mean in steps of 1/c_j records, c_j whole
 
-The sets R_j are all marginals of one degree, or those of them that hold one attribute; a marginal may be in
-many sets. The model p, the sets and the c_j are fixed before the private table is looked at. The curator
-releases the whole vector k with exact noise.
+The sets R_j are all marginals of one degree, those of them that hold one attribute, or those that a criterion
+of acceptance names; a marginal may be in many sets. The model p, the sets and the c_j are fixed before the
+private table is looked at. The curator releases the whole vector k with exact noise.
 
 **Joint sensitivity.** Between neighbours D and D′,
 
@@ -67,9 +67,9 @@ more. Finer still would take noise beyond what can be drawn at budgets that the 
 class MarginalSet:
     """One set R_j: what it is, which marginals are measured, and how finely their mean is counted."""
 
-    kind: Literal["degree", "attribute"]
+    kind: Literal["degree", "attribute", "criterion"]
     name: str
-    """The degree, or the attribute."""
+    """The degree, the attribute, or whatever tells one criterion from another."""
     places: tuple[int, ...]
     """Its marginals, by their place in ``MeanErrors.marginals``."""
     of: int
@@ -133,6 +133,21 @@ class MeanErrors:
                 )
             ),
         )
+
+    def also(
+        self, named: Mapping[str, Sequence[Attrs]], domain: Domain, currency: type[Cost]
+    ) -> "MeanErrors":
+        """These means, and one over each named set of marginals, known as well as the highest degree's."""
+        place = {attrs: index for index, attrs in enumerate(self.marginals)}
+        more = []
+        for name, marginals in named.items():
+            kept = _even_part(marginals, domain)
+            places = tuple(place.setdefault(attrs, len(place)) for attrs in kept)
+            steps = _FINEST[currency]
+            more.append(
+                MarginalSet(kind="criterion", name=name, places=places, of=len(marginals), steps=steps)
+            )
+        return MeanErrors(tuple(place), (*self.sets, *more))
 
     def l2_squared(self, unit: Unit) -> Fraction:
         """Δ₂² = Δ₁² Σ c_j², proved above."""

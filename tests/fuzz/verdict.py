@@ -7,7 +7,7 @@ from pathlib import Path
 
 from material import PLANTED
 
-CODES = {0, 2, 3, 130}
+CODES = {0, 2, 3, 4, 130}
 CHARGING = {"release", "screen", "mean", "quantile"}
 """Commands that may charge a ledger; and `ledger close` may write in one."""
 

@@ -50,6 +50,13 @@ QualityShare = Annotated[
     float,
     typer.Option(help="Share of the budget that measures how far off the release is; 0 measures nothing."),
 ]
+AcceptFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--accept",
+        help="A TOML file of criteria that the release must keep. --quality-share pays for looking at them.",
+    ),
+]
 ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
 _CONTROL = re.compile("[\x7f-\x9f]")
 

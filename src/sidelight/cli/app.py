@@ -4,8 +4,8 @@
 1    a bug
 2    bad input or usage; nothing was charged
 3    the budget does not suffice; nothing was read
-4    memory or disk gave out in a run that had paid; the same command resumes
-130  interrupted (Ctrl-C), or a finished release could not be written; the same command resumes
+4    released, but not accepted: a criterion of --accept failed, or noise hides whether it is met
+130  interrupted (Ctrl-C), or memory or disk gave out in a run that had paid; the same command resumes
 """
 
 import io
@@ -27,6 +27,7 @@ from sidelight.cli import (
     plan,
     prior,
     quantile,
+    rehearse,
     release,
     report,
     sample,
@@ -71,6 +72,7 @@ app = typer.Typer(
 app.command(short_help="Release a survey with and without public data.")(demo.demo)
 app.add_typer(schema.app, name="schema", short_help="Draft a schema, or check a table against one.")
 app.command()(plan.plan)
+app.command(short_help="Show error against ε, on public data alone.")(rehearse.rehearse)
 app.command(short_help="Spend budget once; write a release for all to see.")(release.release)
 app.command()(answer.answer)
 app.command()(sample.sample)

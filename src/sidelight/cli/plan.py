@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from sidelight.cli._shared import (
+    AcceptFile,
     Json,
     MechanismName,
     PublicData,
@@ -38,6 +39,7 @@ def plan(
         str | None, typer.Option(help="A ledger, to see whether its remaining budget suffices.")
     ] = None,
     quality_share: QualityShare = 0.02,
+    accept: AcceptFile = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -52,9 +54,9 @@ def plan(
     planned = Plan.of(
         schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
         workload=workload, public=one_or_all(public), ledger=book,
-        quality_share=quality_share, settings=parse_settings(settings),
+        quality_share=quality_share, accept=accept, settings=parse_settings(settings),
     )  # fmt: skip
-    facts = planned.as_json() | {"meaning": planned.meaning}
+    facts = planned.as_json() | {"meaning": planned.meaning, "tellable": planned.tellable}
     if book is not None:
         facts["affordable"] = book.can_pay(planned.allotment)
     if as_json:
@@ -82,6 +84,7 @@ def describe(facts: dict[str, Any]) -> str:
             f"quality    {facts['quality_share']:.3g} of the budget measures the mean error of a table to "
             f"± {facts['quality_stddev']:.3g} records"
         )
+    lines += [f"accept     {criterion}" for criterion in facts["tellable"]]
     if "affordable" in facts:
         lines.append(f"ledger     {'can pay for it' if facts['affordable'] else 'CANNOT pay for it'}")
     lines += [f"note       {note}" for note in facts["notes"]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sidelight.cli._shared import (
+    AcceptFile,
     Json,
     MechanismName,
     PublicData,
@@ -46,6 +47,7 @@ def release(
     mechanism: MechanismName = "auto",
     workload: WorkloadName = "3-way",
     quality_share: QualityShare = 0.02,
+    accept: AcceptFile = None,
     settings: Settings = None,
     checkpoint: Annotated[
         Path | None,
@@ -68,6 +70,8 @@ def release(
 
     Example: sidelight release people.csv --schema people.toml --ledger people.ledger --epsilon 0.5 --out out
 
+    With --accept, a release that does not keep the criteria is written all the same, and the exit code is 4.
+
     If the run is interrupted, or the disk is full, repeat the same command: it resumes, and pays nothing
     twice.
     """
@@ -84,10 +88,10 @@ def release(
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
         workload=workload, public=one_or_all(public), ledger=book,
-        quality_share=quality_share, settings=parse_settings(settings),
+        quality_share=quality_share, accept=accept, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
-        facts = plan.as_json() | {"meaning": plan.meaning}
+        facts = plan.as_json() | {"meaning": plan.meaning, "tellable": plan.tellable}
         facts["affordable"] = book.can_pay(plan.allotment)
         tell_json(facts) if as_json else talk(describe(facts))
         return
@@ -121,12 +125,14 @@ def release(
 
 
 def _say(out: Path, card: "Card", remarks: Iterable[str], *, as_json: bool, quiet: bool) -> None:
-    """The card for a program, or remarks for a person."""
+    """The card for a program, or remarks for a person; exit code 4 where the release is not accepted."""
     if as_json:
         tell_json({"out": str(out), "card": card.as_json()})
     elif not quiet:
         for remark in remarks:
             talk(remark)
+    if card.acceptance is not None and card.acceptance.verdict != "passed":
+        raise typer.Exit(4)
 
 
 def _remarks(out: Path, card: "Card") -> Iterator[str]:
@@ -140,6 +146,9 @@ def _remarks(out: Path, card: "Card") -> Iterator[str]:
         yield _said_of_repeats(card.paid_again.events)
     if card.unmeasured is not None:
         yield from card.unmeasured.sentences
+    if card.acceptance is not None:
+        yield from (f"{finding.sentence}." for finding in card.acceptance.findings)
+        yield card.acceptance.sentence
 
 
 def _said_of_repeats(events: int) -> str:

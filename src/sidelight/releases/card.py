@@ -23,6 +23,7 @@ from sidelight.privacy.convert import epsilon_of
 from sidelight.privacy.event import Event
 from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.unit import Unit
+from sidelight.releases.acceptance import Acceptance
 from sidelight.releases.quality import Quality
 from sidelight.releases.typed_json import from_json, to_json
 from sidelight.releases.unmeasured import Unmeasured
@@ -142,6 +143,8 @@ class Card:
     """n, public or noisy."""
     quality: Quality | None = None
     """How far off the release is, as it was measured under ε; None where that was switched off."""
+    acceptance: Acceptance | None = None
+    """Whether the release keeps the criteria that were fixed beforehand; None where there were none."""
     unmeasured: Unmeasured | None = None
     """What no measurement covers; None on cards from before this was written."""
     model_error: ModelDispersion | None = None

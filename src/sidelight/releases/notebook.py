@@ -17,6 +17,7 @@ def release_html(release: "Release") -> str:
     """A small table: what was promised and spent, the attributes, and what was measured."""
     card, attrs = release.card, release.model.domain.attrs
     facts = [] if card.quality is None else [("how good", card.quality.sentence)]
+    facts += [] if card.acceptance is None else [("accepted", card.acceptance.sentence)]
     facts += [
         ("mechanism", card.mechanism),
         *([("why", card.why)] if card.why else []),

@@ -1,6 +1,7 @@
 """The plan of a release, decided and checked before anything private is read."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.promise import MOST_DELTA, agreed_unit
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
+from sidelight.releases.acceptance import Criteria
 from sidelight.releases.public_data import read_public
 from sidelight.releases.quality import SHARE, set_aside
 
@@ -37,6 +39,8 @@ class Plan:
     """A public table; for APERTURE also a prior, an earlier release, or several of them."""
     quality_share: float = SHARE
     """Share of the budget that measures how far off the release is, once its model is final; 0: none."""
+    accept: Criteria | None = None
+    """What the release must keep to be accepted; its looks are paid from ``quality_share``."""
     why: str | None = None
     """Why this mechanism, in a sentence; None where a person named it."""
 
@@ -53,6 +57,7 @@ class Plan:
         public: Any = None,
         ledger: Ledger | None = None,
         quality_share: float = SHARE,
+        accept: Criteria | Mapping[str, Any] | str | Path | None = None,
         settings: dict[str, Any] | None = None,
     ) -> "Plan":
         """Make a plan: check every part and read the public data. Nothing private is read."""
@@ -62,6 +67,7 @@ class Plan:
             asked=unit, declared=known.declared_unit, promise=None if ledger is None else ledger.promise
         )
         asked = Workload.of(workload, known.domain)
+        criteria = None if accept is None else Criteria.of(accept, known.domain)
         budget = Budget(epsilon=epsilon, delta=_delta(delta, ledger, named, epsilon))
         helping = None if public is None else read_public(public, known)
         choice = named or choose(known.domain, asked, budget=budget, public=helping, settings=settings or {})
@@ -74,6 +80,7 @@ class Plan:
             unit=who,
             public=helping,
             quality_share=quality_share,
+            accept=criteria,
         )
         plan.mechanism.check(plan.domain, plan.workload, plan.public)
         plan._refuse_constants()
@@ -120,8 +127,15 @@ class Plan:
     def mean_errors(self) -> MeanErrors | None:
         """Which mean errors are measured once the model is final; None where that is switched off."""
         if not set_aside(self.allotment, self.quality_share)[0]:
+            if self.accept is not None:
+                raise SettingError(
+                    "quality_share = 0 leaves nothing to measure the criteria of accept with. Give it a "
+                    "share of the budget, such as 0.05."
+                )
             return None
-        return MeanErrors.of(self.workload.attribute_sets, self.domain, type(self.allotment))
+        currency = type(self.allotment)
+        quality = MeanErrors.of(self.workload.attribute_sets, self.domain, currency)
+        return quality if self.accept is None else self.accept.added_to(quality, self.domain, currency)
 
     @property
     def set_aside(self) -> Cost:
@@ -161,6 +175,7 @@ class Plan:
             "counting_bytes": outlook.counting_bytes,
             "quality_share": self.quality_share,
             "quality_stddev": self.quality_stddev,
+            "accept": None if self.accept is None else self.accept.as_json(),
             "notes": [*outlook.notes, *self.unmeasurable],
         }
 
@@ -197,14 +212,24 @@ class Plan:
     @property
     def quality_stddev(self) -> float | None:
         """σ, in records, of the mean error that will be measured; None where none is."""
-        if self.mean_errors is None:
+        if self.mean_errors is None or self.mean_errors.sets[0].kind != "degree":
             return None
         return self.mean_errors.event(self.set_aside, self.unit).stddev / self.mean_errors.sets[0].steps
+
+    @property
+    def tellable(self) -> tuple[str, ...]:
+        """How well each criterion of acceptance can be told, in sentences; none where there are none."""
+        if self.accept is None or self.mean_errors is None:
+            return ()
+        asked = self.mean_errors, self.set_aside, self.unit
+        return self.accept.outlook(*asked)
 
     def check_total(self, records: int) -> None:
         """Refuse a table without records, or with too few for this much noise; n is public here."""
         if not records:
             raise DataError("the private table has no records. Nothing was charged.")
+        if self.accept is not None and self.mean_errors is not None:
+            self.accept.refuse_untellable(self.mean_errors, self.set_aside, self.unit, total=records)
         self.mechanism.check_total(float(records), allotment=self.for_mechanism, unit=self.unit)
 
     def warn_about(self, records: int | None) -> None:

@@ -23,6 +23,8 @@ Degree = Literal["1-way", "2-way", "3-way"]
 _DEGREES: dict[str, Degree] = {"1": "1-way", "2": "2-way", "3": "3-way"}
 SHARE = 0.02
 """Share of the budget that measures quality, by default."""
+_LARGEST = 2.0**64
+"""More than any noise that can be drawn: noisy numbers have 64 bits."""
 WORDS = (
     "To read it: add up by how many records each count of a table is wrong, and divide by the number of "
     "records. Half of that is the share of records in a wrong cell. ± is one standard error, from the noise "
@@ -47,6 +49,8 @@ class MeanError:
     def __post_init__(self) -> None:
         if not (self.standard_error > 0 and 0 < self.marginals <= self.of):
             raise SettingError("a measured mean has a standard error, and is over some of the marginals.")
+        if max(abs(self.error), self.standard_error) > _LARGEST:
+            raise SettingError("a measured mean and its standard error are below 2^64: noise is less.")
 
     def __str__(self) -> str:
         # Nobody's error is negative; the noise on it may be.
@@ -74,8 +78,8 @@ class Quality:
             raise SettingError("measured quality is about one degree at least.")
 
     @classmethod
-    def of(cls, asked: MeanErrors, measured: NoisyMeans, *, total: float) -> "Quality":
-        """What the curator measured, as shares of n (public, or itself measured)."""
+    def of(cls, asked: MeanErrors, measured: NoisyMeans, *, total: float) -> "Quality | None":
+        """What the curator measured, as shares of n (public, or itself measured); None without a degree."""
         found = [
             (
                 part,
@@ -85,8 +89,11 @@ class Quality:
             )
             for part, mean, stddev in zip(asked.sets, measured.means, measured.stddevs, strict=True)
         ]
+        degrees = {_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"}
+        if not degrees:
+            return None
         return cls(
-            degrees={_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"},
+            degrees=degrees,
             attributes={part.name: mean for part, mean in found if part.kind == "attribute"},
         )
 

@@ -2,7 +2,7 @@
 
 import platform
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
+from sidelight.releases.acceptance import Acceptance, Criteria
 from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
 from sidelight.releases.public_data import marks_of_public
@@ -55,6 +56,7 @@ def release(
     noise: NoiseSource | None = None,
     progress: bool | Progress = True,
     quality_share: float = SHARE,
+    accept: Criteria | Mapping[str, Any] | str | Path | None = None,
     **settings: Any,
 ) -> Release:
     """Spend privacy budget once, and get a release that anyone may see.
@@ -78,6 +80,8 @@ def release(
         progress: whether to show progress bars on standard error, if that is a terminal.
         quality_share: the share of the budget that measures how far off the release is: ``release.quality``.
             0 measures nothing.
+        accept: criteria that the release must keep, as the path of a TOML file or as what such a file
+            holds; the same share of the budget measures them. ``release.card.acceptance`` has the verdict.
         settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
@@ -87,7 +91,7 @@ def release(
         plan = Plan.of(
             schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
             workload=workload, public=public, ledger=book,
-            quality_share=quality_share, settings=settings,
+            quality_share=quality_share, accept=accept, settings=settings,
         )  # fmt: skip
     if book is None:
         book = MemoryLedger(Promise(plan.budget, plan.unit, NO_LEDGER))
@@ -140,11 +144,15 @@ def run(
                 ledger=ledger, run=number, noise=source, journal=journal, progress=progress,
             )  # fmt: skip
             outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
-        quality = None
+        quality = acceptance = None
         if plan.mean_errors is not None:
             with progress.phase("quality"):
                 measured = curator.mean_errors(plan.mean_errors, outcome.model)
                 quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
+                if plan.accept is not None:
+                    acceptance = plan.accept.judged(
+                        plan.mean_errors, measured, total=outcome.model.total, cost=plan.set_aside
+                    )
         ledger.close(number)
     except BaseException as error:
         if not _can_resume(ledger, number, journal):
@@ -158,7 +166,7 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    card = _card(plan, outcome, curator.events, quality, ledger, number, source)
+    card = _card(plan, outcome, curator.events, quality, acceptance, ledger, number, source)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
 
 
@@ -227,6 +235,7 @@ def _card(
     outcome: Outcome,
     events: tuple[Event, ...],
     quality: Quality | None,
+    acceptance: Acceptance | None,
     ledger: Ledger,
     run_id: str,
     noise: NoiseSource,
@@ -259,6 +268,7 @@ def _card(
         schema=plan.schema.fingerprint,
         total=outcome.model.total,
         quality=quality,
+        acceptance=acceptance,
         unmeasured=Unmeasured.after(
             outcome.measurements, plan.workload.attribute_sets, plan.domain, public_attrs=outcome.public_attrs
         ),
