@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from jam_grid import DELTA, Answers
 from pairs import load
-from sidelight.public.grain import against_each_other
 
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
@@ -33,7 +32,8 @@ from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
 
 CELLS = (
-    ("adult075", 0.03), ("adult100", 0.1), ("employment-2018-2015", 1.0), ("titanic", 1.0), ("adult025", 1.0)
+    ("titanic", 10.0), ("fire", 3.16), ("adult100", 0.1), ("adult075", 0.03), ("employment-2018-2015", 1.0),
+    ("adult025", 10.0), ("income-ga-ca", 0.1),
 )  # fmt: skip
 LIMIT = 5.0
 PATH = RESULTS / "ablations.csv"
@@ -42,41 +42,30 @@ Replaced = dict[str, Any]
 """Where a part lives, and what takes its place."""
 
 PUBLIC: dict[str, Replaced] = {
-    "no smoothing (α = 1)": {"sidelight.public.smoothing._ALPHAS": (1.0,)},
-    "halves not asked how far q strays": {
-        "sidelight.public.prior.against_each_other": lambda *asked, **most: (
-            1.0,
-            *against_each_other(*asked, **most)[1:],
-        ),
-    },
-    "no grain beside the trees": {
+    "no public records beside the trees": {
         "sidelight.public.source.PublicRecords.whole": lambda *_, **__: None,
     },
     "no other trees": {"sidelight.public.prior._OTHERS": 0},
-    "no latent classes in the grain": {
-        "sidelight.public.grain._SHARES": tuple((step / 10, 0.0) for step in range(11)),
-    },
 }
 """Parts of the public fit."""
 PRIVATE: dict[str, Replaced] = {
     "every answer taken as it is": {"sidelight.uncertainty.dispersion.PooledSpread.median": lambda *_: 1e12},
-    "wider belief about spreads": {
-        "sidelight.uncertainty.dispersion._OWN_SCALE": 1.0,
-        "sidelight.uncertainty.dispersion._SHARED_SCALE": 2.0,
-    },
     "single attributes held against q alone": {
         "sidelight.mechanisms.aperture.evidence._TELLING": float("inf"),
     },
     "public model keeps its room": {
         "sidelight.mechanisms.aperture.aperture.narrowed": lambda prior, **_: prior,
     },
-    "all rounds there may be": {"sidelight.mechanisms.aperture.rounds.Forecast.rounds": lambda _, most: most},
-}  # fmt: skip
+    "candidates that noise swamps": {
+        "sidelight.mechanisms.aperture.worth._MOST_NOISE": float("inf"),
+    },
+}
 """Parts of the private phase."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "all of it": {},
-    "no public structure": {"max_public_marginals": 0},
     "no public data": {},
+    "no arbiter at the start": {"max_contests": 0},
+    "no arbiter at the end": {"mixture_share": 0.0},
     "no particles, all in the tree": {"particle_share": 0.0, "max_rounds": 24},
     "no attribute asked again": {"max_asked_again": 0},
 }
@@ -106,7 +95,7 @@ def measure(variant: str, data: str, epsilon: float, seed: int) -> dict[str, flo
     private, _ = load(data)
     workload = Workload.marginals(private.domain, degree=3)
     curator = curator_of(private, Budget(epsilon=epsilon, delta=DELTA).rho(), seed=seed)
-    fitted = variant if variant in PUBLIC or variant == "no public structure" else "all of it"
+    fitted = variant if variant in PUBLIC else "all of it"
     prior = None if variant == "no public data" else _prior(fitted, data)
     with _without(PRIVATE.get(variant, {})):
         release = _recipe(variant).run(curator, workload, public=prior)

@@ -94,6 +94,22 @@ def test_what_is_measured_is_how_far_off_the_release_is(name, settings, unit):
         assert abs(mean.error - own) < 6 * mean.standard_error + 0.001
 
 
+def test_where_n_is_private_errors_are_shares_of_the_released_n(monkeypatch):
+    """At so little budget the noisy n is far from the exact one, and the exact one would show."""
+    found = []
+
+    def kept(self, asked, model, measure=Curator.mean_errors):
+        found.append(measure(self, asked, model))
+        return found[-1]
+
+    monkeypatch.setattr(Curator, "mean_errors", kept)
+    release = made("mwem", QUICK["mwem"], unit=Unit("add-or-remove"), epsilon=0.02)
+
+    assert abs(release.total - PRIVATE.records) > 100
+    assert release.quality.headline.error == found[0].means[0] / release.total
+    assert release.quality.headline.standard_error == found[0].stddevs[0] / release.total
+
+
 def test_a_release_that_is_far_off_is_said_to_be():
     """The planted case: no rounds to speak of, so the model is nearly uniform."""
     bad = made("mwem", {"rounds": 1}, epsilon=20.0)

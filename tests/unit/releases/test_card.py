@@ -31,7 +31,7 @@ ASKED = {
     "aim": {},
     "mst": {},
     "hdmm": {},
-    "dualquery": {"max_rounds": 4, "queries_per_round": 5},
+    "dualquery": {"max_rounds": 3, "queries_per_round": 5},
     "mwem": {"rounds": 2, "workload": [("a", "b"), ("c",)]},
     "mwem-pub": {"rounds": 2},
     "pmw-pub": {"rounds": 2},

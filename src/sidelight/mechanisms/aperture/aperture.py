@@ -97,7 +97,8 @@ class Aperture(Mechanism):
     max_contests: int = 5
     """How often that is asked at most; 0 trusts them all."""
     mixture_share: float = 0.03
-    """Share of the budget that chooses how much to take of what stands beside the tree."""
+    """Share of the budget that chooses how much to take of what stands beside the tree: other trees, and
+    public records. With 0 none is taken, and no public record is in the release."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
@@ -118,7 +119,9 @@ class Aperture(Mechanism):
             one_way_share=self.one_way_share, one_way_share_alone=self.one_way_share_alone,
             select_share=self.select_share, total_share=self.total_share,
         )  # fmt: skip
-        _check.share(contest_share=self.contest_share, mixture_share=self.mixture_share)
+        _check.share(contest_share=self.contest_share)
+        if self.mixture_share:
+            _check.share(mixture_share=self.mixture_share)
         if self.particle_share:
             _check.share(particle_share=self.particle_share)
         _check.positive(max_model_mb=self.max_model_mb)

@@ -194,6 +194,16 @@ def test_a_share_of_the_budget_outside_its_range_is_refused(setting, share):
         Aperture(**{setting: share})
 
 
+def test_without_a_budget_for_the_mixture_no_records_are_taken_and_all_is_measured(prior):
+    curator = curator_of("1/10")
+
+    release = replace(CRAMPED, mixture_share=0.0).run(curator, WORKLOAD, public=prior)
+
+    assert isinstance(release.model, GraphicalModel)
+    assert not curator.remaining
+    assert release.aperture.records_share is None
+
+
 # Public data that lie: the relations of one attribute, or of all.
 
 
