@@ -50,8 +50,8 @@ from sidelight.mechanisms.candidates import (
     tractable,
 )
 from sidelight.mechanisms.told import OpenedMarginal, Opening
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.mixture import Blend
 from sidelight.models.model import Model
 from sidelight.models.particles import particles, room_for
 from sidelight.models.support import Support
