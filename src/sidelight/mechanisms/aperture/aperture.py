@@ -78,7 +78,8 @@ class Aperture(Mechanism):
     public_data = "optional"
 
     max_rounds: int = 12
-    """Rounds with the tree, after the one-way marginals; none where no budget is left for them."""
+    """Rounds with the tree, after the one-way marginals; three times as many if only pairs are asked for.
+    None where no budget is left for them."""
     particle_share: float = 0.5
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
     them. With 0 there are none, and the release is a tree."""
