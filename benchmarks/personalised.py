@@ -252,6 +252,16 @@ class Everybody:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class SampledAnswer(MixedAnswer):
+    """A mean by the Sample mechanism."""
+
+    threshold: float
+    """t, at which the sampled people are summed."""
+    losses: tuple[float | None, ...]
+    """ε that each group's people lost; None if they are public."""
+
+
 def sample_mean(
     groups: Sequence[Group],
     *,
@@ -260,7 +270,7 @@ def sample_mean(
     variance: float | Literal["bound"] = "bound",
     confidence: float = 0.95,
     **terms: Any,
-) -> MixedAnswer:
+) -> SampledAnswer:
     """The mean by the Sample mechanism, in the form whose privacy holds.
 
     ``threshold`` is t itself, or a rule: the least ε, the mean over groups (``"mean"``) or over people
@@ -284,12 +294,14 @@ def sample_mean(
     far = max(-grid.width / 2, min(grid.width / 2, offset))
     coins = float((sizes * chances * (1 - chances)).sum()) * far**2
     error = ErrorLaw(np.array([math.sqrt(m * sigma2 + coins) / m]), np.array([scale]) / m)
-    card = everybody.terms.card("mean by the Sample mechanism", grid, curator) | {
-        "threshold": t,
-        "losses": [None if group.is_public else min(float(epsilons[i]), t) for i, group in enumerate(groups)],
-    }
+    card = everybody.terms.card("mean by the Sample mechanism", grid, curator)
     shares = everybody.shares(sizes, sizes * chances / m, (event,))
-    return _answer(grid.centre + offset, error, confidence, shares, card)
+    losses = tuple(
+        None if group.is_public else min(float(epsilons[place]), t) for place, group in enumerate(groups)
+    )
+    estimate = grid.centre + offset
+    interval = _interval(estimate, error, confidence)
+    return SampledAnswer(estimate, error.stddev, interval, shares, card, t, losses)
 
 
 def threshold_mean(
@@ -315,10 +327,11 @@ def threshold_mean(
         noisy = curator.sums([tuple(range(len(asked)))], [cost])
     n = float(sizes.sum())
     error = ErrorLaw(np.array([math.sqrt(sigma2 / n)]), noisy.scale / n)
-    card = everybody.terms.card("mean by thresholding", grid, curator) | {"threshold": threshold}
+    card = everybody.terms.card("mean by thresholding", grid, curator)
     shares = everybody.shares(sizes, sizes / n, noisy.events, asked=asked)
     estimate = grid.centre + (float(noisy.answer[0]) + everybody.public_sum) / n
-    return _answer(estimate, error, confidence, shares, card)
+    interval = _interval(estimate, error, confidence)
+    return MixedAnswer(estimate, error.stddev, interval, shares, card)
 
 
 def personalised_quantile(
@@ -337,15 +350,9 @@ def personalised_quantile(
     return MixedAnswer(estimate, math.nan, (grid.low, grid.high), shares, card)
 
 
-def _answer(
-    estimate: float,
-    error: ErrorLaw,
-    confidence: float,
-    shares: tuple[GroupShare, ...],
-    card: dict[str, Any],
-) -> MixedAnswer:
+def _interval(estimate: float, error: ErrorLaw, confidence: float) -> tuple[float, float]:
     half = error.half_width(confidence)
-    return MixedAnswer(estimate, error.stddev, (estimate - half, estimate + half), shares, card)
+    return estimate - half, estimate + half
 
 
 def _variance(variance: float | Literal["bound"], grid: Grid) -> float:

@@ -1,6 +1,6 @@
 """Measured quality against the truth: how far off it is, in σ, and how long it takes.
 
-    OMP_NUM_THREADS=1 python benchmarks/utility/quality.py        ten minutes; writes results/quality.csv
+    OMP_NUM_THREADS=1 python benchmarks/utility/quality.py        half an hour; writes results/quality.csv
 
 ADULT as in JAM's experiments (15 attributes, 32,384 records; 455 three-way marginals), MWEM and PMW-Pub
 at three ε, three seeds each, under both units. Noise is seeded, and exact answers go into every
@@ -25,7 +25,7 @@ from sidelight.testing import SeededNoise
 
 EPSILONS = (0.1, 1.0, 10.0)
 SEEDS = 3
-RUNS: dict[str, dict[str, Any]] = {"mwem": {"rounds": 20, "passes": 20}, "pmw-pub": {"rounds": 20}}
+RUNS: dict[str, dict[str, Any]] = {"mwem": {"rounds": 10, "passes": 10}, "pmw-pub": {"rounds": 10}}
 
 
 def adult() -> tuple[sl.Table, sl.Table]:

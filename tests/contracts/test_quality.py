@@ -9,7 +9,7 @@ import sidelight as sl
 from sidelight.curator.curator import Curator
 from sidelight.curator.journal import Journal
 from sidelight.errors import SettingError
-from sidelight.mechanisms.registry import names
+from sidelight.mechanisms.registry import mechanism_of, names
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.promise import Promise
@@ -26,6 +26,7 @@ QUICK = {
     "pmw-pub": {"rounds": 3},
     "jam": {"rounds": 4},
     "aim": {"rounds_per_attribute": 2},
+    "dualquery": {"max_rounds": 4, "queries_per_round": 5},
     "aperture": {"max_rounds": 3},
 }
 CASES = [
@@ -51,7 +52,7 @@ def made(name, settings, *, unit=UNITS[0], epsilon=1.0, seed=5, **more):
     delta = None if "ledger" in more else (0.0 if is_pure else 1e-9)
     return sl.release(
         PRIVATE, schema=SCHEMA, epsilon=epsilon, delta=delta, unit=unit, mechanism=name, workload="2-way",
-        public=None if name in ("mwem", "aim", "barak") else PUBLIC,
+        public=None if mechanism_of(name).public_data == "unused" else PUBLIC,
         noise=SeededNoise(seed), progress=False, **settings, **more,
     )  # fmt: skip
 
@@ -91,6 +92,22 @@ def test_what_is_measured_is_how_far_off_the_release_is(name, settings, unit):
     for attr, mean in quality.attributes.items():
         own = np.mean([error_of(release, pair) for pair in pairs if attr in pair])
         assert abs(mean.error - own) < 6 * mean.standard_error + 0.001
+
+
+def test_where_n_is_private_errors_are_shares_of_the_released_n(monkeypatch):
+    """At so little budget the noisy n is far from the exact one, and the exact one would show."""
+    found = []
+
+    def kept(self, asked, model, measure=Curator.mean_errors):
+        found.append(measure(self, asked, model))
+        return found[-1]
+
+    monkeypatch.setattr(Curator, "mean_errors", kept)
+    release = made("mwem", QUICK["mwem"], unit=Unit("add-or-remove"), epsilon=0.02)
+
+    assert abs(release.total - PRIVATE.records) > 100
+    assert release.quality.headline.error == found[0].means[0] / release.total
+    assert release.quality.headline.standard_error == found[0].stddevs[0] / release.total
 
 
 def test_a_release_that_is_far_off_is_said_to_be():

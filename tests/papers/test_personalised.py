@@ -145,7 +145,7 @@ def test_the_sample_mean_says_what_each_group_lost():
 
     answer = sample_mean(groups, bounds=(0, 10), threshold=0.5, noise=SeededNoise(7))
 
-    assert answer.card["losses"] == [0.1, 0.5, 0.5, None]
+    assert answer.losses == (0.1, 0.5, 0.5, None)
     assert sum(answer.weights) == pytest.approx(1.0)
     assert float(answer.events[0][0].cost) == 0.5
 
@@ -160,7 +160,7 @@ def test_threshold_rules_follow_the_epsilons_and_sizes(rule, threshold):
 
     answer = sample_mean(groups, bounds=(0, 10), threshold=rule, noise=SeededNoise(7))
 
-    assert answer.card["threshold"] == pytest.approx(expected)
+    assert answer.threshold == pytest.approx(expected)
 
 
 def test_a_threshold_outside_the_epsilons_is_refused():

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
 from sidelight.queries.residual import Residual
@@ -160,13 +161,19 @@ class Strategy:
     variances: tuple[Fraction, ...]
     """σ² of each query's numbers, up to a common factor."""
 
+    def __post_init__(self) -> None:
+        # PRIVACY: noise of these variances is added to whole numbers. A query that is counted in finer steps
+        # moves by that many more of them, which no sum below would see.
+        if any(query.resolution != 1 for query in self.queries):
+            raise WorkloadError("queries that are measured together must have whole numbers as answers.")
+
     def loss(self, unit: Unit) -> Fraction:
         """At least max Σ ‖δ‖²/σ² over neighbours: of residuals together, of other queries one by one."""
         precisions = np.zeros(len(self.closure.members))
         rest = Fraction(0)
         for query, variance in zip(self.queries, self.variances, strict=True):
             if isinstance(query, Residual):
-                precisions[self.closure.number[query.attrs]] = float(1 / variance)
+                precisions[self.closure.number[query.attrs]] += float(1 / variance)
             else:
                 rest += query.l2_squared(unit) / variance
         return self.closure.joint_loss(precisions, unit) + rest

@@ -23,6 +23,8 @@ Degree = Literal["1-way", "2-way", "3-way"]
 _DEGREES: dict[str, Degree] = {"1": "1-way", "2": "2-way", "3": "3-way"}
 SHARE = 0.02
 """Share of the budget that measures quality, by default."""
+_LARGEST = 2.0**64
+"""More than any noise that can be drawn: noisy numbers have 64 bits."""
 WORDS = (
     "To read it: add up by how many records each count of a table is wrong, and divide by the number of "
     "records. Half of that is the share of records in a wrong cell. ± is one standard error, from the noise "
@@ -47,6 +49,8 @@ class MeanError:
     def __post_init__(self) -> None:
         if not (self.standard_error > 0 and 0 < self.marginals <= self.of):
             raise SettingError("a measured mean has a standard error, and is over some of the marginals.")
+        if max(abs(self.error), self.standard_error) > _LARGEST:
+            raise SettingError("a measured mean and its standard error are below 2^64: noise is less.")
 
     def __str__(self) -> str:
         # Nobody's error is negative; the noise on it may be.

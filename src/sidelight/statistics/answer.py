@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sidelight.privacy.event import Event
+from sidelight.statistics.card import AnswerCard
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class MixedAnswer:
     standard_error: float
     interval: tuple[float, float]
     groups: tuple[GroupShare, ...] = field(repr=False)
-    card: dict[str, Any] = field(repr=False)
-    """How the estimate was made: settings, unit, events, noise source. All of it may be published."""
+    card: AnswerCard = field(repr=False)
+    """How the estimate was made: settings, unit, events, noise source."""
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -68,5 +69,5 @@ class MixedAnswer:
                 }
                 for group in self.groups
             ],
-            "card": self.card,
+            "card": self.card.as_json(),
         }

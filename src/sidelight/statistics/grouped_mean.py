@@ -11,7 +11,7 @@ are declared, or those of the public table. Pooling (`pooling`) uses released nu
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from statistics import NormalDist
@@ -24,6 +24,7 @@ from sidelight.data.each import Each
 from sidelight.data.leak_guard import refuse_same
 from sidelight.errors import SettingError
 from sidelight.privacy.event import Event
+from sidelight.statistics.card import AnswerCard
 from sidelight.statistics.columns import Cells, check_missing, numbers, read_columns
 from sidelight.statistics.curator import CellCurator, GroupMeasurement
 from sidelight.statistics.grid import Array, Grid
@@ -54,7 +55,8 @@ class GroupedAnswer:
 
     cells: tuple[CellMean, ...]
     events: tuple[Event, ...] = field(repr=False)
-    card: dict[str, Any] = field(repr=False)
+    card: AnswerCard = field(repr=False)
+    """How the means were made: settings, unit, events, noise source."""
 
     def __getitem__(self, cell: Any) -> CellMean:
         for mean in self.cells:
@@ -66,7 +68,7 @@ class GroupedAnswer:
         """A plain form for programs."""
         return {
             "cells": [asdict(mean) | {"interval": list(mean.interval)} for mean in self.cells],
-            "card": self.card,
+            "card": self.card.as_json(),
         }
 
 
@@ -147,13 +149,14 @@ def grouped_mean(
         CellMean(label, float(x), float(e), grid.within(x - z * e, x + z * e), float(b), max(0.0, float(n)))
         for label, x, e, b, n in zip(declared.labels, estimates, errors, own, sizes.answer, strict=True)
     )
-    card = terms.card(f"mean by {by}", grid, curator) | {
-        "epsilon": epsilon,
-        "promise": f"ε = {epsilon:g} under {curator.unit.describe()}; the cell is as private as the value",
-        "variance": known.on_card(asked.variance),
-        "confidence": asked.confidence,
-        "cells": len(declared),
-    }
+    card = replace(
+        terms.card(f"mean by {by}", grid, curator),
+        epsilon=epsilon,
+        promise=f"ε = {epsilon:g} under {curator.unit.describe()}; the cell is as private as the value",
+        variance=known.on_card(asked.variance),
+        confidence=asked.confidence,
+        cells=len(declared),
+    )
     return GroupedAnswer(found, curator.events, card)
 
 

@@ -13,6 +13,7 @@ groups may be biased (`mixing`); and there is an interval (`error_law`).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,14 +81,18 @@ def mixed_mean(groups: Sequence[Group], *, bounds: tuple[float, float], **settin
     if sums is not None and sums.clipped is not None:
         counted = zip(sides.private, sums.clipped.answer.tolist(), strict=True)
         clamped |= {sides.names[place]: max(0, round(count)) for place, count in counted}
-    card = terms.card("mean", grid, curator) | {
-        "variance": known.on_card(asked.variance),
-        "weights": asked.weights,
-        **asked.on_card(),
-        "clamped": clamped,
-    }
+    merged = None
     if sums is not None and asked.merge:
-        card["merged"] = [[sides.names[sides.private[place]] for place in who] for who in sums.members]
+        merged = tuple(tuple(sides.names[sides.private[place]] for place in who) for who in sums.members)
+    card = replace(
+        terms.card("mean", grid, curator),
+        variance=known.on_card(asked.variance),
+        weights=asked.weights,
+        bias=asked.allowed_bias,
+        confidence=asked.confidence,
+        clamped=clamped,
+        merged=merged,
+    )
     return sides.answer(
         mixed,
         None if sums is None else sums.by_group(known),

@@ -24,6 +24,7 @@ import numpy as np
 
 from sidelight.errors import SettingError
 from sidelight.statistics.answer import MixedAnswer
+from sidelight.statistics.card import KnownValue
 from sidelight.statistics.density import Slope, known_slope
 from sidelight.statistics.error_law import ErrorLaw
 from sidelight.statistics.group import Group
@@ -87,12 +88,14 @@ def mixed_quantile(
         # All groups draw from all over the bounds: nothing narrower can be promised.
         mixed = replace(mixed, standard_error=grid.width / 2, interval=(grid.low, grid.high))
     low, high = (min(max(end, grid.low), grid.high) for end in mixed.interval)
-    card = terms.card("quantile", grid, curator) | {
-        "quantile": quantile,
-        "weights": asked.weights,
-        "density": {"source": slope.source, "value": 1 / slope.value},
-        **asked.on_card(),
-    }
+    card = replace(
+        terms.card("quantile", grid, curator),
+        quantile=quantile,
+        weights=asked.weights,
+        density=KnownValue(source=slope.source, value=1 / slope.value),
+        bias=asked.allowed_bias,
+        confidence=asked.confidence,
+    )
     return sides.answer(
         replace(mixed, interval=(low, high)), None if measured is None else measured.by_group, public, card
     )

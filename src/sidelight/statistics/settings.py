@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from sidelight import _check
 from sidelight.errors import SettingError
+from sidelight.statistics.card import AllowedBias
 from sidelight.statistics.columns import Missing
 
 Bias = float | Literal["measure"] | None
@@ -44,10 +45,11 @@ class MixSettings:
             raise SettingError(f"bias_factor must be a finite number above 1; got {self.bias_factor!r}.")
         _check.share(confidence=self.confidence)
 
-    def on_card(self) -> dict[str, Any]:
-        """What the card says of these."""
+    @property
+    def allowed_bias(self) -> AllowedBias:
+        """What the card says of the public groups' bias."""
         factor = self.bias_factor if self.bias == "measure" else None
-        return {"bias": {"option": self.bias, "factor": factor}, "confidence": self.confidence}
+        return AllowedBias(option=self.bias, factor=factor)
 
 
 @dataclass(frozen=True, kw_only=True)

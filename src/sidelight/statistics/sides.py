@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.answer import GroupShare, MixedAnswer
+from sidelight.statistics.card import AnswerCard
 from sidelight.statistics.curator import GroupCurator, check_sizes
 from sidelight.statistics.grid import Array, Grid
 from sidelight.statistics.group import Group, check_bounds, check_groups, named
@@ -87,7 +87,7 @@ class Sides:
             yield curator, costs
 
     def answer(
-        self, mixed: Mixed, private: Estimates | None, public: Estimates | None, card: dict[str, Any]
+        self, mixed: Mixed, private: Estimates | None, public: Estimates | None, card: AnswerCard
     ) -> MixedAnswer:
         """The estimate, with each group's share of it in the order of the groups."""
         shares: dict[int, GroupShare] = {}

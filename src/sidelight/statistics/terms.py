@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sidelight import _check
 from sidelight.curator.door import Door
@@ -17,6 +17,7 @@ from sidelight.privacy.ledger import Ledger, MemoryLedger
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import Promise, agreed_unit
 from sidelight.privacy.unit import Unit
+from sidelight.statistics.card import AnswerCard
 from sidelight.statistics.grid import Grid
 
 D = TypeVar("D", bound=Door)
@@ -102,24 +103,19 @@ class GroupTerms(Terms):
         budget = self.budget(epsilon)
         return budget.pure() if self.accounting == "pure" else budget.rho()
 
-    def card(self, statistic: str, grid: Grid, curator: Door | None) -> dict[str, Any]:
-        """What a reader needs to know about how a number was made; nothing private."""
+    def card(self, statistic: str, grid: Grid, curator: Door | None) -> AnswerCard:
+        """What a reader needs to know about how a number was made, as far as the terms can tell."""
         noise = self.noise if self.noise is not None else SystemNoise()
         unit = agreed_unit(asked=self.unit) if curator is None else curator.unit
-        card: dict[str, Any] = {
-            "statistic": statistic,
-            "bounds": [grid.low, grid.high],
-            "unit": {"relation": unit.relation, "records": unit.records},
-            "promise": f"each group's own ε under {unit.describe()}; groups and sizes as declared are public",
-            "accounting": self.accounting,
-            "delta": self.group_delta,
-            "events": [] if curator is None else [event.as_json() for event in curator.events],
-            "noise": noise.name,
-            "private": noise.is_private,
-            "versions": {"sidelight": version("sidelight"), "python": platform.python_version()},
-        }
-        if not noise.is_private:
-            card["warning"] = (
-                "NOT PRIVATE: the noise was seeded, and anyone who knows the seed can draw it again."
-            )
-        return card
+        return AnswerCard(
+            statistic=statistic,
+            bounds=(grid.low, grid.high),
+            unit=unit,
+            promise=f"each group's own ε under {unit.describe()}; groups and sizes as declared are public",
+            accounting=self.accounting,
+            delta=self.group_delta,
+            events=() if curator is None else curator.events,
+            noise=noise.name,
+            private=noise.is_private,
+            versions={"sidelight": version("sidelight"), "python": platform.python_version()},
+        )

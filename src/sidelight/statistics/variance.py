@@ -6,11 +6,11 @@ wrong, but neither the estimate biased nor anyone less private.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from sidelight.errors import SettingError
+from sidelight.statistics.card import KnownValue
 from sidelight.statistics.curator import GroupMeasurement
 from sidelight.statistics.error_law import LIKELY
 from sidelight.statistics.grid import Array, Grid
@@ -26,9 +26,9 @@ class KnownVariance:
     likely: Array
     """Equally likely values, for the interval."""
 
-    def on_card(self, asked: Variance) -> dict[str, Any]:
+    def on_card(self, asked: Variance) -> KnownValue:
         """What the card says of it."""
-        return {"source": asked if isinstance(asked, str) else "given", "value": self.value}
+        return KnownValue(source=asked if isinstance(asked, str) else "given", value=self.value)
 
 
 def known_beforehand(variance: Variance, shown: Sequence[Array], grid: Grid) -> KnownVariance:

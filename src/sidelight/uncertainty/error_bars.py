@@ -201,11 +201,12 @@ class CountErrors:
         noise = np.full(counts.shape, stddev**2)
         if not self._told:
             return ErrorBars(counts, noise, None, total, "private")
-        if not self._spreads:
+        finest = max(self._holding(attrs), key=lambda made: made.precision / domain.size(made.query.attrs))
+        spread = self._spreads.get(frozenset(finest.query.attrs))
+        if spread is None:
             off = self._misfit(attrs, counts, at_one, stddev, meant=noise)
             return ErrorBars(counts, noise, off * at_one, total, "private")
-        finest = max(self._holding(attrs), key=lambda made: made.precision / domain.size(made.query.attrs))
-        s, sampling = self._spreads[frozenset(finest.query.attrs)]
+        s, sampling = spread
         least = sampling if len(finest.query.attrs) == 1 else self._levels.get("unmet", s)
         weight = s * at_one / (s * at_one + noise)
         model = (1 - weight) ** 2 * max(s, least) * at_one

@@ -11,7 +11,7 @@ from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
 from sidelight.queries import strategy
-from sidelight.queries.query import query_from_json
+from sidelight.queries.query import Linear, query_from_json
 from sidelight.queries.residual import Residual
 from sidelight.queries.strategy import Closure, Strategy
 
@@ -159,3 +159,24 @@ def test_every_query_is_counted_from_a_marginal_that_holds_it():
         for place in places:
             found = made.exact(place, held, counts.sum(axis=aside))
             assert np.array_equal(found, matrix(queries[place].attrs, domain) @ counts.reshape(-1))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_a_residual_that_is_measured_twice_is_paid_for_twice(unit):
+    domain = domain_of((2, 3))
+    closure = Closure.of(domain, [("x0", "x1")])
+    query = Residual(("x0",), (2,))
+    once = Strategy(closure, (query,), (Fraction(1),)).loss(unit)
+
+    twice = Strategy(closure, (query, query), (Fraction(1), Fraction(1, 2))).loss(unit)
+
+    assert once >= exhaustive([(matrix(("x0",), domain), 1.0)], unit) * (1 - 1e-12)
+    assert twice == 3 * once
+
+
+def test_queries_with_finer_answers_than_whole_numbers_are_not_measured_together():
+    """Noise is drawn in whole numbers; a step of 2⁻²⁰ would be hidden a million times too little."""
+    closure = Closure.of(domain_of((2,)), [("x0",)])
+
+    with pytest.raises(WorkloadError, match="whole numbers"):
+        Strategy(closure, (Linear.of(("x0",), [0.5, -1.0]),), (Fraction(1),))

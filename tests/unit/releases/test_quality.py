@@ -83,6 +83,8 @@ def test_a_folder_of_an_older_sidelight_has_no_quality_and_loads(saved):
         lambda plain: plain["degrees"]["2-way"].update(error="good"),
         lambda plain: plain["degrees"]["2-way"].update(error=True),
         lambda plain: plain["degrees"]["2-way"].update(standard_error=0.0),
+        lambda plain: plain["degrees"]["2-way"].update(standard_error=1e308),
+        lambda plain: plain["degrees"]["2-way"].update(error=-1e308),
         lambda plain: plain["degrees"]["2-way"].update(marginals=5, of=4),
         lambda plain: plain["degrees"]["2-way"].pop("of"),
         lambda plain: plain.pop("attributes"),

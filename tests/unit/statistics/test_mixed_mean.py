@@ -1,3 +1,4 @@
+import json
 import math
 from fractions import Fraction
 
@@ -101,7 +102,7 @@ def test_each_group_pays_its_own_epsilon_and_the_ledger_the_largest():
     assert isinstance(event, Parallel)
     assert event.cost == Epsilon(Fraction(0.75))
     assert ledger.spent == Fraction(0.75)
-    assert answer.card["events"] == [event.as_json()]
+    assert answer.card.events == (event,)
 
 
 def test_all_that_is_asked_for_on_the_side_is_paid_within_each_epsilon():
@@ -116,7 +117,7 @@ def test_all_that_is_asked_for_on_the_side_is_paid_within_each_epsilon():
         assert len(mine) == 4
         assert sum(event.cost.value for event in mine) == Fraction(epsilon)
     assert ledger.spent == 1
-    assert set(answer.card["clamped"]) == {"group 1", "group 2"}
+    assert set(answer.card.clamped) == {"group 1", "group 2"}
 
 
 def test_sums_are_calibrated_to_the_width_under_replacement_and_to_half_of_it_otherwise():
@@ -163,7 +164,7 @@ def test_values_outside_the_bounds_are_clamped():
     answers = [mixed_mean(groups, bounds=(0, 10), noise=SeededNoise(7)) for groups in (inside, outside)]
 
     assert answers[0].estimate == answers[1].estimate
-    assert answers[1].card["clamped"] == {"group 2": 2}
+    assert answers[1].card.clamped == {"group 2": 2}
 
 
 def test_proportional_weights_are_the_groups_shares_of_people():
@@ -186,7 +187,7 @@ def test_one_person_groups_are_merged_into_one_noise():
 
     assert apart.standard_error**2 == pytest.approx(2 / 10, rel=1e-3)
     assert together.standard_error**2 == pytest.approx(2 / 100, rel=1e-3)
-    assert len(together.card["merged"]) == 1
+    assert len(together.card.merged) == 1
 
 
 def test_merging_never_raises_the_predicted_variance():
@@ -206,11 +207,29 @@ def test_merging_never_raises_the_predicted_variance():
         )
 
 
+def test_the_cards_json_holds_what_the_statistic_has_to_tell_and_no_more():
+    groups = [Group([1.0], epsilon=0.1, name="a"), Group([1.0, 5.0], public=True, name="b")]
+
+    private = mixed_mean(groups, bounds=(0, 2)).as_json()["card"]
+    seeded = mixed_mean(groups, bounds=(0, 2), merge=True, noise=SeededNoise(7)).as_json()["card"]
+
+    assert set(private) == {
+        "statistic", "bounds", "unit", "promise", "accounting", "delta", "events", "noise", "private",
+        "versions", "variance", "weights", "bias", "confidence", "clamped",
+    }  # fmt: skip
+    assert set(seeded) - set(private) == {"warning", "merged"}
+    assert private["delta"] is None
+    assert private["bias"] == {"option": None, "factor": None}
+    assert private["variance"] == {"source": "bound", "value": 1.0}
+    assert private["clamped"] == {"b": 1}
+    assert json.loads(json.dumps(private)) == private
+
+
 def test_seeded_noise_is_named_on_the_card_and_system_noise_is_the_default():
     groups = [Group([1.0], epsilon=0.1), Group([1.0], public=True)]
 
-    assert "NOT PRIVATE" in mixed_mean(groups, bounds=(0, 2), noise=SeededNoise(7)).card["warning"]
-    assert mixed_mean(groups, bounds=(0, 2)).card["private"] is True
+    assert "NOT PRIVATE" in mixed_mean(groups, bounds=(0, 2), noise=SeededNoise(7)).card.warning
+    assert mixed_mean(groups, bounds=(0, 2)).card.private is True
     assert mixed_mean(groups, bounds=(0, 2)).estimate != mixed_mean(groups, bounds=(0, 2)).estimate
 
 
@@ -220,7 +239,7 @@ def test_public_groups_alone_cost_nothing():
     )
 
     assert answer.estimate == pytest.approx(3.0)
-    assert answer.card["events"] == []
+    assert answer.card.events == ()
 
 
 def test_a_variance_measured_privately_is_near_the_exact_one_for_a_large_group():
@@ -229,7 +248,7 @@ def test_a_variance_measured_privately_is_near_the_exact_one_for_a_large_group()
 
     answer = mixed_mean(groups, bounds=(0, 100), variance="private", noise=SeededNoise(7))
 
-    assert answer.card["variance"]["value"] == pytest.approx(25.0, rel=0.1)
+    assert answer.card.variance.value == pytest.approx(25.0, rel=0.1)
 
 
 def test_a_parallel_event_survives_json_and_refuses_to_cost_less_than_a_part():

@@ -121,6 +121,16 @@ def test_a_prior_that_the_fit_trusted_too_much_is_not_believed_to_be_that_good()
     assert single.model_error**2 == pytest.approx(9.0 * variance_at_one(single.estimate, total=N, cells=2))
 
 
+def test_a_card_that_lost_the_spread_of_a_measured_marginal_is_read_as_if_it_had_none():
+    """Somebody edited the card: an answer must not end in a KeyError."""
+    made = measured("a", 4.0)
+
+    found = bars("a", made, told=prior_of("b", 1.0))
+
+    np.testing.assert_allclose(found.noise_error, bars("a", made).noise_error)
+    np.testing.assert_allclose(found.model_error, bars("a", made).model_error)
+
+
 def test_what_nothing_measured_together_is_off_by_the_level_of_its_kind():
     pairs = [measured(pair, 5.0) for pair in ("ab", "bc", "ac")]
 
