@@ -131,8 +131,8 @@ def successes(url, which):
     schema, number = ("--schema", "people.toml"), ("--value", "age", "--bounds", "0", "9", "--epsilon", "5")
     small = ("--workload", "1-way", "--epsilon", "5")
     return [
-        ("ledger", "open", ledger, "--epsilon", "9", "--delta", "1e-9"),
-        ("ledger", "open", other, "--epsilon", "9", "--delta", "1e-9", "--json"),
+        ("ledger", "open", ledger, "--epsilon", "50", "--delta", "1e-9", "--yes"),
+        ("ledger", "open", other, "--epsilon", "50", "--delta", "1e-9", "--json", "--yes"),
         ("schema", "check", table, *schema),
         ("schema", "check", table, *schema, "--json"),
         ("plan", *schema, *small, "--ledger", ledger, "--public", public),

@@ -24,7 +24,9 @@ For pure ε-DP, t ≤ min(e^ε f, 1 − e^(−ε)(1 − f)); a pure spending of 
 """
 
 import math
+import sys
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,9 +71,9 @@ class Meaning:
         """The meaning of all that was spent, in either currency."""
         _check.share(false=false)
         # PRIVACY: pure spendings add up to ε-DP, which is ε²/2-zCDP; zCDP adds up.
-        caught = most_caught(float_up(spent.rho + spent.epsilon**2 / 2), false=false)
+        caught = most_caught(_float_up(spent.rho + spent.epsilon**2 / 2), false=false)
         if not spent.rho:
-            caught = min(caught, _most_caught_pure(float_up(spent.epsilon), false))
+            caught = min(caught, _most_caught_pure(_float_up(spent.epsilon), false))
         return cls(caught=caught, posterior=caught / (caught + false), false=false)
 
     def sentence(self, unit: Unit) -> str:
@@ -131,6 +133,11 @@ def _divergence(x: float, y: float) -> NDArray[np.float64]:
         hit = _ORDERS * np.log(x) - over * math.log(y)
         miss = _ORDERS * (np.log1p(-x) if x < 1 else -math.inf) - over * math.log1p(-y)
     return np.asarray(np.logaddexp(hit, miss) / over)
+
+
+def _float_up(amount: Fraction) -> float:
+    """The amount, rounded up; infinite where no float is that large."""
+    return float_up(amount) if amount < sys.float_info.max else math.inf
 
 
 def _most_caught_pure(epsilon: float, false: float) -> float:

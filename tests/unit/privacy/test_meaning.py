@@ -131,3 +131,8 @@ def test_the_sentence_never_understates(epsilon):
     assert shown[2] >= meaning.posterior
     assert "who are in the table" in said
     assert "whose records say" in meaning.sentence(Unit("replace"))
+
+
+@pytest.mark.parametrize("cost", [Epsilon(Fraction(10) ** 300), Rho(Fraction(10) ** 400)])
+def test_an_amount_that_no_float_can_hold_protects_nobody(cost):
+    assert Meaning.of(cost).caught == 1
