@@ -9,7 +9,7 @@ import sidelight as sl
 from sidelight.curator.curator import Curator
 from sidelight.curator.journal import Journal
 from sidelight.errors import SettingError
-from sidelight.mechanisms.registry import names
+from sidelight.mechanisms.registry import mechanism_of, names
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.promise import Promise
@@ -51,7 +51,7 @@ def made(name, settings, *, unit=UNITS[0], epsilon=1.0, seed=5, **more):
     delta = None if "ledger" in more else (0.0 if is_pure else 1e-9)
     return sl.release(
         PRIVATE, schema=SCHEMA, epsilon=epsilon, delta=delta, unit=unit, mechanism=name, workload="2-way",
-        public=None if name in ("mwem", "aim", "barak") else PUBLIC,
+        public=None if mechanism_of(name).public_data == "unused" else PUBLIC,
         noise=SeededNoise(seed), progress=False, **settings, **more,
     )  # fmt: skip
 
