@@ -40,8 +40,8 @@ from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.mixture import Blend
 from sidelight.models.model import Model
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget

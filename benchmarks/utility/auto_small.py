@@ -27,7 +27,7 @@ from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload
 
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
-MECHANISMS = ("aperture", "aim", "mwem", "barak")
+MECHANISMS = ("aperture", "aim", "mst", "hdmm", "mwem", "barak")
 SEEDS = 3
 
 

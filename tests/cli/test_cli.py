@@ -165,6 +165,28 @@ def test_a_draft_of_public_data_can_be_used_at_once(people):
     assert checked.returncode == 0, checked.stdout
 
 
+def test_a_schema_that_was_edited_is_not_drafted_over(people):
+    before = (people / "people.toml").read_text()
+
+    refused = sidelight("schema", "draft", "people.csv", "--out", "people.toml", folder=people)
+
+    assert refused.returncode == 2
+    assert "exists already" in refused.stderr
+    assert (people / "people.toml").read_text() == before
+
+
+def test_a_table_with_a_column_too_many_is_said_to_fit(people):
+    lines = (people / "people.csv").read_text().splitlines()
+    (people / "more.csv").write_text(
+        "\n".join([lines[0] + ",ward", *(line + ",3" for line in lines[1:])]) + "\n"
+    )
+
+    checked = sidelight("schema", "check", "more.csv", "--schema", "people.toml", folder=people)
+
+    assert checked.returncode == 0
+    assert checked.stdout.endswith("left out.\nthe table fits the schema.\n")
+
+
 BAD_TABLES = {
     "missing file": (None, "no file"),
     "empty file": ("", "empty"),

@@ -23,8 +23,8 @@ from sidelight.mechanisms.mst import MST
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.mixture import Blend
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger

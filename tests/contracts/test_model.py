@@ -10,10 +10,10 @@ from sidelight.errors import WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement
+from sidelight.models.blend import Blend
 from sidelight.models.components import Components
 from sidelight.models.histogram import Histogram
 from sidelight.models.load import model_from_state
-from sidelight.models.mixture import Blend
 from sidelight.models.support import Support
 from sidelight.queries.query import Marginal
 

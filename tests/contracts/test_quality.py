@@ -26,6 +26,7 @@ QUICK = {
     "pmw-pub": {"rounds": 3},
     "jam": {"rounds": 4},
     "aim": {"rounds_per_attribute": 2},
+    "dualquery": {"max_rounds": 4, "queries_per_round": 5},
     "aperture": {"max_rounds": 3},
 }
 CASES = [

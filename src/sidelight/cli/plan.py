@@ -1,6 +1,6 @@
 """``sidelight plan``: cost, memory and noise, before anything is read."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ from sidelight.cli._shared import (
     tell,
     tell_json,
 )
+
+if TYPE_CHECKING:
+    from sidelight.releases.plan import Plan
 
 
 def plan(
@@ -56,38 +59,46 @@ def plan(
         workload=workload, public=one_or_all(public), ledger=book,
         quality_share=quality_share, accept=accept, settings=parse_settings(settings),
     )  # fmt: skip
-    facts = planned.as_json() | {"meaning": planned.meaning, "tellable": planned.tellable}
-    if book is not None:
-        facts["affordable"] = book.can_pay(planned.allotment)
+    can_pay = None if book is None else book.can_pay(planned.allotment)
     if as_json:
-        tell_json(facts)
+        tell_json(facts(planned, can_pay=can_pay))
     else:
-        tell(describe(facts))
+        tell(describe(planned, can_pay=can_pay))
 
 
-def describe(facts: dict[str, Any]) -> str:
-    """The plan, a line for each fact."""
-    spent = "ρ = {rho_allotted:.5g}" if "rho_allotted" in facts else "ε = {epsilon_allotted:.5g}"
+def facts(planned: "Plan", *, can_pay: bool | None) -> dict[str, Any]:
+    """The plan for a program; ``can_pay`` is None where there is no ledger."""
+    told = planned.as_json() | {"meaning": planned.meaning, "tellable": planned.tellable}
+    return told if can_pay is None else told | {"affordable": can_pay}
+
+
+def describe(planned: "Plan", *, can_pay: bool | None) -> str:
+    """The plan for a person, a line for each fact."""
+    from sidelight.privacy.budget import Epsilon
+
+    budget, unit, outlook = planned.budget, planned.unit, planned.outlook
+    currency = "ε" if isinstance(planned.allotment, Epsilon) else "ρ"
+    allotted = f"{currency} = {float(planned.allotment):.5g}"
     lines = [
-        f"mechanism  {facts['mechanism']}",
-        *([f"why        {facts['why']}"] if facts["why"] else []),
-        f"domain     {facts['attributes']} attributes, {facts['domain_cells']:.3g} cells",
-        f"workload   {facts['queries']} queries",
-        f"protects   {facts['unit']['relation']}, {facts['unit']['records']} record(s) a person",
-        f"cost       ε = {facts['epsilon']:g} at δ = {facts['delta']:g}, " + spent.format(**facts),
-        f"means      {facts['meaning']}",
-        f"measures   up to {facts['measurements']} times, σ = {facts['noise_stddev']:.4g} on each number",
-        f"memory     model {_size(facts['model_bytes'])}, exact counts {_size(facts['counting_bytes'])}",
+        f"mechanism  {planned.mechanism.name}",
+        *([f"why        {planned.why}"] if planned.why else []),
+        f"domain     {len(planned.domain)} attributes, {float(planned.domain.size()):.3g} cells",
+        f"workload   {len(planned.workload)} queries",
+        f"protects   {unit.relation}, {unit.records} record(s) a person",
+        f"cost       ε = {budget.epsilon:g} at δ = {budget.delta:g}, {allotted}",
+        f"means      {planned.meaning}",
+        f"measures   up to {outlook.measurements} times, σ = {outlook.stddev:.4g} on each number",
+        f"memory     model {_size(outlook.model_bytes)}, exact counts {_size(outlook.counting_bytes)}",
     ]
-    if facts["quality_stddev"] is not None:
+    if planned.quality_stddev is not None:
         lines.append(
-            f"quality    {facts['quality_share']:.3g} of the budget measures the mean error of a table to "
-            f"± {facts['quality_stddev']:.3g} records"
+            f"quality    {planned.quality_share:.3g} of the budget measures the mean error of a table to "
+            f"± {planned.quality_stddev:.3g} records"
         )
-    lines += [f"accept     {criterion}" for criterion in facts["tellable"]]
-    if "affordable" in facts:
-        lines.append(f"ledger     {'can pay for it' if facts['affordable'] else 'CANNOT pay for it'}")
-    lines += [f"note       {note}" for note in facts["notes"]]
+    lines += [f"accept     {criterion}" for criterion in planned.tellable]
+    if can_pay is not None:
+        lines.append(f"ledger     {'can pay for it' if can_pay else 'CANNOT pay for it'}")
+    lines += [f"note       {note}" for note in planned.notes]
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ from sidelight.cli._shared import (
     talk,
     tell_json,
 )
-from sidelight.cli.plan import describe
+from sidelight.cli.plan import describe, facts
 from sidelight.errors import ReleaseError, UnsavedError
 
 if TYPE_CHECKING:
@@ -91,9 +91,8 @@ def release(
         quality_share=quality_share, accept=accept, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
-        facts = plan.as_json() | {"meaning": plan.meaning, "tellable": plan.tellable}
-        facts["affordable"] = book.can_pay(plan.allotment)
-        tell_json(facts) if as_json else talk(describe(facts))
+        can_pay = book.can_pay(plan.allotment)
+        tell_json(facts(plan, can_pay=can_pay)) if as_json else talk(describe(plan, can_pay=can_pay))
         return
     named(out, "the release")
     journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")

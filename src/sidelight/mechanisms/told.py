@@ -22,7 +22,7 @@ class JointRound:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedMarginal:
-    """How far APERTURE moved away from its public model on one measured marginal."""
+    """How far APERTURE moved away from the public data on one measured marginal."""
 
     attrs: Attrs
     spread: float
@@ -30,7 +30,7 @@ class OpenedMarginal:
     trust: float
     """Trust in the noisy answer: 0 keeps the public model, 1 takes the answer."""
     moved: float
-    """L1 distance of the release from the public model, as a share of all records: from 0 to 2."""
+    """L1 distance of the release from the model of public data, as a share of all records: from 0 to 2."""
     expected_error: float
     """Expected L1 error of the release, as a share of all records."""
 

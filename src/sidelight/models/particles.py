@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.mixture import Blend
 from sidelight.models.rounding import round_to
 from sidelight.models.support import Support, compact, tally, tilt
 

@@ -35,7 +35,7 @@ _MOST_CELLS = 2**27
 _SWEEPS, _CLOSE = 50, 1e-6
 """Of proportional fitting: most sweeps over the known marginals, and when it stops, by the total."""
 _KEPT_CELLS = 2**26
-"""Of marginals that are kept for the next round: half a gibibyte."""
+"""Of marginals that are kept for the next round, about: half a gibibyte, if they are of one size."""
 _PARTICLES_MB = 80.0
 _MOST_SWEEPS, _RAKED = 10, 3000
 """Of raking: most sweeps, and about how many marginals in all of them. The tree is near already."""
@@ -77,7 +77,7 @@ class Reconstruction:
             return self.known.count(attrs)
         if attrs not in self.kept:
             found = self._possible(attrs, self.known.count(attrs)) if is_known else self._fitted(attrs)
-            if sum(map(np.size, self.kept.values())) > _KEPT_CELLS:
+            if len(self.kept) * found.size > _KEPT_CELLS:
                 return found
             self.kept[attrs] = found / self.total
         return self.kept[attrs] * self.total

@@ -72,7 +72,7 @@ class SqlLedger(ChainedLedger):
             line = promise_line(promise)
             with _speaking(location.name), engine.connect() as connection, _begin(connection, to_write=True):
                 if _tables(connection) & {table.name}:
-                    raise LedgerError(f"{location.name} exists already; open it, or choose another name.")
+                    raise LedgerError(f"{location.name} exists already; use it, or choose another name.")
                 table.create(connection)
                 _SqlPages(
                     connection, table
@@ -201,7 +201,7 @@ class _Location:
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
-            raise LedgerError(f"{self.name} exists already; open it, or choose another name.") from None
+            raise LedgerError(f"{self.name} exists already; use it, or choose another name.") from None
         except OSError as error:
             raise LedgerError(f"{source_name(self.path)} cannot be created: {error.strerror}.") from error
 

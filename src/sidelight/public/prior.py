@@ -172,9 +172,14 @@ def pruned(
 
 
 def _without(tree: GraphicalModel, attr: str) -> GraphicalModel:
-    """A tree's own marginals of all other attributes, as far as it holds them."""
+    """A tree's own marginals of all other attributes, as far as it holds them.
+
+    Single attributes stay marginals of their own: whoever prunes the tree keeps those, and drops larger ones.
+    """
     sets = {tuple(a for a in attrs if a != attr) for attrs in tree.potentials} - {()}
-    kept = [attrs for attrs in sorted(sets) if not any(set(attrs) < set(other) for other in sets)]
+    singles = sorted({(a,) for attrs in sets for a in attrs})
+    larger = sorted(attrs for attrs in sets if len(attrs) > 1)
+    kept = [*singles, *(attrs for attrs in larger if not any(set(attrs) < set(other) for other in larger))]
     same = [attrs for attrs in kept if attrs in tree.potentials]
     return _refitted(tree, kept, same)
 

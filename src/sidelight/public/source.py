@@ -6,7 +6,7 @@ weight a record. Several tables count together, each with a weight of its own.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from sidelight.models.support import Support
 Array = NDArray[np.float64]
 
 
+@runtime_checkable
 class PublicSource(CountSource, Protocol):
     """Public records: how many they are worth, and many marginals of them in one pass."""
 

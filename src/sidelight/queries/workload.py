@@ -171,7 +171,7 @@ class Workload(Sequence[Query]):
         """A workload from the JSON file that ``write`` makes."""
         if not path.is_file():
             raise WorkloadError(
-                f"workload {brief(str(path))} is neither a name ('3-way', 'cuboids') nor a file. "
+                f"workload {brief(str(path))} is neither a name ('2-way', '3-way', 'cuboids') nor a file. "
                 'A file is JSON such as [{"attrs": ["age", "sex"], "weight": 2}].'
             )
         try:

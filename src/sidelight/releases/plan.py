@@ -176,8 +176,13 @@ class Plan:
             "quality_share": self.quality_share,
             "quality_stddev": self.quality_stddev,
             "accept": None if self.accept is None else self.accept.as_json(),
-            "notes": [*outlook.notes, *self.unmeasurable],
+            "notes": list(self.notes),
         }
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else to know beforehand, in sentences: of the mechanism, and of what will not be measured."""
+        return (*self.outlook.notes, *self.unmeasurable)
 
     @property
     def meaning(self) -> str:

@@ -12,6 +12,7 @@ from sidelight.errors import SchemaError
 from sidelight.models.model import Model
 from sidelight.privacy.marks import Marks
 from sidelight.public.prior import Prior
+from sidelight.public.source import PublicSource
 from sidelight.releases.prior_folder import is_prior, load_prior
 from sidelight.releases.release import Release
 
@@ -32,7 +33,7 @@ def read_public(source: Any, schema: Schema) -> Any:
         return Table.read(source, schema)  # with this schema's impossible combinations
     if isinstance(source, Release):
         return source.model
-    if isinstance(source, Prior | Table) or hasattr(source, "count_many"):
+    if isinstance(source, Prior | Table | Model | PublicSource):
         return source
     return Table.read(source, schema)
 

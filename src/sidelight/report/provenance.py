@@ -20,8 +20,8 @@ _DIFFERENCE = (
     "others are closer."
 )
 _MOVED = (
-    "Each number says how far noisy answers moved the release away from the public data: the absolute "
-    "differences of a marginal's cells, added up, as a share of all records (200% at most)."
+    "Each number says how far noisy answers moved the release away from the model of the public data: the "
+    "absolute differences of a marginal's cells, added up, as a share of all records (200% at most)."
 )
 
 

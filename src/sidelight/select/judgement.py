@@ -36,7 +36,10 @@ class Judgement(ABC):
     options: int
 
     def start(self, scale: float) -> Array:
-        """Each option's starting score, from public knowledge; ``scale`` more makes it e times as likely."""
+        """Each option's starting score, from public knowledge.
+
+        A start higher by ``scale`` makes an option e times as likely.
+        """
         return np.zeros(self.options)
 
     @abstractmethod

@@ -80,13 +80,13 @@ class Trial:
     squares: float
     noise: float
     """Σ h σ²"""
-    spread: float
+    sampling: float
     """Σ h v"""
     noise_squared: float
     """Σ h² σ⁴"""
     crossed: float
     """Σ h² σ² v"""
-    spread_squared: float
+    sampling_squared: float
     """Σ h² v²"""
 
     @classmethod
@@ -102,8 +102,8 @@ class Trial:
         """The likelihood of each s, up to a factor."""
         from scipy.special import gammaln
 
-        mean = self.noise + grid * self.spread
-        half = self.noise_squared + 2 * grid * self.crossed + grid**2 * self.spread_squared
+        mean = self.noise + grid * self.sampling
+        half = self.noise_squared + 2 * grid * self.crossed + grid**2 * self.sampling_squared
         freedom, scale = mean**2 / half, half / mean
         squares = max(self.squares, 1e-12 * self.noise)
         logs = (
@@ -249,13 +249,13 @@ def level(trials: Sequence[Trial], total: float) -> float:
     evidence, expected = [], []
     for own, drift in product(_SCALES, _SCALES):
         scatter, walk = _kernel(own, total), _kernel(drift, total)
-        belief, log_evidence = np.full(_LEVEL_GRID, 1 / _LEVEL_GRID), 0.0
+        chances, log_evidence = np.full(_LEVEL_GRID, 1 / _LEVEL_GRID), 0.0
         for number, likelihood in enumerate(likelihoods):
-            belief = (belief @ walk if number else belief) * (scatter @ likelihood + 1e-300)
-            log_evidence += math.log(belief.sum())
-            belief = belief / belief.sum()
+            chances = (chances @ walk if number else chances) * (scatter @ likelihood + 1e-300)
+            log_evidence += math.log(chances.sum())
+            chances = chances / chances.sum()
         evidence.append(log_evidence)
-        expected.append(float(belief @ scatter @ grid))
+        expected.append(float(chances @ scatter @ grid))
     weights = np.exp(np.array(evidence) - max(evidence))
     return float(weights @ np.array(expected) / weights.sum())
 

@@ -101,7 +101,7 @@ def trials_of(
         if made.predicted is not None and _counts_records(made):
             variance = variance_at_one(made.predicted, total=total, cells=domain.size(attrs))
             trial = Trial.of(made.answer - made.predicted, variance, made.stddev)
-            if trial.spread > 0:  # a marginal of a single cell tries nothing
+            if trial.sampling > 0:  # a marginal of a single cell tries nothing
                 trials["met" if pairs(attrs) <= met else "unmet"].append(trial)
         met |= pairs(attrs)
     return trials

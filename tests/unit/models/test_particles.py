@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sidelight.data.domain import Combination, Domain
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.mixture import Blend
 from sidelight.models.particles import particles, room_for
 from sidelight.models.support import Support
 

@@ -261,6 +261,15 @@ def test_without_an_attribute_the_rest_is_as_it_was_and_that_attribute_is_even()
     assert part.sample is None
 
 
+def test_a_prior_without_an_attribute_keeps_its_other_single_attributes_in_the_least_room():
+    whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
+
+    part = narrowed(whole.without("c"), share=1e-3, limit_mb=1e-3)
+
+    for attr in "abd":
+        assert part.model.count((attr,)) == pytest.approx(whole.model.count((attr,)), abs=1e-3)
+
+
 def test_public_records_are_worth_a_share_where_the_tree_has_no_room_for_what_they_show():
     public = public_of(table_of(codes_of(4000)))
 

@@ -50,8 +50,8 @@ from sidelight.mechanisms.candidates import (
     tractable,
 )
 from sidelight.mechanisms.told import OpenedMarginal, Opening
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.mixture import Blend
 from sidelight.models.model import Model
 from sidelight.models.particles import particles, room_for
 from sidelight.models.support import Support
@@ -78,7 +78,8 @@ class Aperture(Mechanism):
     public_data = "optional"
 
     max_rounds: int = 12
-    """Rounds with the tree, after the one-way marginals; none where no budget is left for them."""
+    """Rounds with the tree, after the one-way marginals; three times as many if only pairs are asked for.
+    None where no budget is left for them."""
     particle_share: float = 0.5
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
     them. With 0 there are none, and the release is a tree."""
@@ -138,7 +139,8 @@ class Aperture(Mechanism):
         # MEASURE the one-way marginals.
         singles = self._asked(curator, weights, self.one_way_share)
         # ESTIMATE the public model, and SELECT which of its relations lead.
-        prior, cut = self._leading(arbiter, self.priors(public, curator.domain, weights, singles, n), singles)
+        priors = self.priors(public, curator.domain, weights, singles, n)
+        prior, cut = self._leading(arbiter, priors, singles)
         if not prior.records:
             singles += self._asked(curator, weights, self._more_alone)
         mixture_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
@@ -200,7 +202,7 @@ class Aperture(Mechanism):
                 asked_again=tuple(answer.query.attrs[0] for answer in again),
                 public_records=beliefs.prior.records,
                 public_marginals=tuple(attrs for attrs in beliefs.prior.sets if len(attrs) > 1),
-                marginals=tuple(_opened(beliefs, released)),
+                marginals=tuple(_opened(beliefs, released, priors[0])),
                 particle_share=round(float(late) / float(spare), 4) if spare else 0.0,
                 cut=cut,
                 is_bare=is_bare,
@@ -443,11 +445,14 @@ def _sources(public: Public, *, seed: int) -> list[PublicSource]:
     return sources
 
 
-def _opened(beliefs: Beliefs, model: ManyCountSource) -> Iterator[OpenedMarginal]:
-    """How far the release moved on each measured marginal: all of it from public data and noisy answers."""
+def _opened(beliefs: Beliefs, model: ManyCountSource, seen: Prior) -> Iterator[OpenedMarginal]:
+    """How far the release moved on each measured marginal: all of it from public data and noisy answers.
+
+    It moved away from the public data as they were ``seen``, before anything was cut off or left out of them.
+    """
     held, spreads = list(beliefs.held), beliefs.spreads()
     moved = dict.fromkeys(held, 0.0)
-    for place, public in beliefs.prior.model.count_each(held):
+    for place, public in seen.model.count_each(held):
         # One at a time: all of them together may be larger than the model.
         ((_, now),) = model.count_each([held[place]])
         moved[held[place]] = float(np.abs(now / beliefs.total - public).sum())

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from sidelight.curator.curator import Curator
 from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.mixture import Blend
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
 from sidelight.queries.query import Marginal

@@ -11,6 +11,7 @@ from sidelight.errors import DataError, SchemaError, SettingError, TooLargeError
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.mechanisms.aperture.arbiter import Arbiter
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.event import Exponential, Gaussian
@@ -52,7 +53,7 @@ def test_every_bit_of_the_budget_is_spent_as_the_recipe_says(toy):
     assert contest.what == "5 options, by 3 queries"
     assert contest.cost.value == Fraction(1, 2) * Fraction(0.02)
     assert mixture.cost.value == Fraction(1, 2) * Fraction(0.03)
-    assert len(rest) == 8
+    assert len(rest) == 2 * 6  # every set of the closure once: pairs alone would get 3 · 4 rounds
     for select, measure in zip(rest[::2], rest[1::2], strict=True):
         assert isinstance(select, Exponential)
         assert isinstance(measure, Gaussian)
@@ -226,6 +227,20 @@ def test_the_card_says_how_far_the_aperture_opened(toy):
     assert {("a",), ("b",), ("c",)} <= opened.keys()
     assert all(0 <= one.trust <= 1 and one.spread > 0 for one in opened.values())
     assert max(one.moved for one in opened.values()) > 0.2
+
+
+def test_moving_is_counted_from_public_data_as_they_were_before_anything_was_cut_off(toy, monkeypatch):
+    curator, _ = toy.curator(rho="2")
+    public = table_like(toy, 300, 3)
+    cuts = iter(["b", None])
+    monkeypatch.setattr(Arbiter, "to_cut", lambda *_: next(cuts))
+
+    made = Aperture(max_rounds=4).run(curator, toy.workload, public=public)
+
+    (moved,) = (one.moved for one in made.aperture.marginals if one.attrs == ("b",))
+    now, before = made.model.count(("b",)) / made.model.total, public.count(("b",)) / public.records
+    assert made.aperture.cut == ("b",)
+    assert moved == pytest.approx(abs(now - before).sum(), abs=0.02)
 
 
 def test_without_public_data_the_card_tells_of_no_public_records(toy):

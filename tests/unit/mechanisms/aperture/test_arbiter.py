@@ -20,8 +20,8 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.aperture.arbiter import ALL, Arbiter
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.mixture import Blend
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Rho
 from sidelight.privacy.event import Exponential

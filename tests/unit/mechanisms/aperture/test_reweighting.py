@@ -230,7 +230,7 @@ def test_a_share_never_leaves_its_range():
 def test_weights_at_rest_stay_where_they_are_and_go_on_from_there():
     """Records that came from a fit to the answers so far are not fitted to them a second time."""
     about, records = beliefs(), Reweighting(PUBLIC, N)
-    records.follow([measured(A, ANSWERS[A]), measured(("b",), ANSWERS["b",])], about)
+    records.follow([measured(A, ANSWERS[A], stddev=9.0), measured(("b",), ANSWERS["b",], stddev=9.0)], about)
     for _ in range(200):
         records.settle(about, passes=1)
     fitted = records.support.with_total(N)

@@ -6,9 +6,9 @@ import pytest
 from cards import card_of
 from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
+from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.load import model_from_state
-from sidelight.models.mixture import Blend
 from sidelight.models.support import Support
 from sidelight.queries.query import Marginal
 from sidelight.releases.release import Release
