@@ -146,7 +146,7 @@ class Card:
     acceptance: Acceptance | None = None
     """Whether the release keeps the criteria that were fixed beforehand; None where there were none."""
     unmeasured: Unmeasured | None = None
-    """What no measurement covers; None on cards from before this was written."""
+    """What no measurement covers; None for mechanisms that measure nothing, and on older cards."""
     model_error: ModelDispersion | None = None
     """What the measurements tell about the error of the model; None where none of them counted records."""
     notes: tuple[str, ...] = ()

@@ -194,6 +194,8 @@ class Plan:
         """What will not be measured, as far as that is known beforehand, in sentences."""
         asked = [attrs for attrs in self.workload.attribute_sets if attrs]
         outlook, said = self.outlook, []
+        if not outlook.measurements:
+            return ()  # DualQuery learns by selecting alone
         if outlook.oversized:
             names = listed((" × ".join(attrs) for attrs in outlook.oversized), 5)
             said.append(f"Too large to be measured, so the model fills them in: {names}.")

@@ -269,9 +269,7 @@ def _card(
         total=outcome.model.total,
         quality=quality,
         acceptance=acceptance,
-        unmeasured=Unmeasured.after(
-            outcome.measurements, plan.workload.attribute_sets, plan.domain, public_attrs=outcome.public_attrs
-        ),
+        unmeasured=_unmeasured(plan, outcome),
         model_error=outcome.model_error,
         notes=outcome.notes,
         rounds=outcome.rounds,
@@ -280,6 +278,14 @@ def _card(
         | {"python": platform.python_version()},
         created=datetime.now(UTC).replace(microsecond=0),
     )
+
+
+def _unmeasured(plan: Plan, outcome: Outcome) -> Unmeasured | None:
+    """What no measurement covers; None for a mechanism that learns by selecting alone."""
+    if not plan.outlook.measurements:
+        return None
+    asked = plan.workload.attribute_sets
+    return Unmeasured.after(outcome.measurements, asked, plan.domain, public_attrs=outcome.public_attrs)
 
 
 def _workload(plan: Plan) -> AskedWorkload:

@@ -191,7 +191,7 @@ class CountErrors:
         stddev = noise_stddev(self._measured, attrs, domain)
         if stddev is None:
             s = self._level(attrs)
-            source: Source = "model" if self._about.issuperset(attrs) else "unmeasured"
+            source: Source = "unmeasured" if self._about and not self._about.issuperset(attrs) else "model"
             if s is None:
                 return ErrorBars(counts, None, None, total, source)
             reaches = self._reaches(attrs, counts / total)

@@ -122,3 +122,16 @@ def test_a_skipped_marginal_is_named_whatever_the_mechanism(mechanism):
     )  # fmt: skip
 
     assert any("a × b" in note for note in planned.as_json()["notes"])
+
+
+def test_a_mechanism_that_learns_by_selecting_alone_is_not_said_to_guess():
+    codes = np.random.default_rng(1).integers(0, 3, (500, 6))
+
+    release = sl.release(
+        sl.Table.of_codes(DOMAIN, codes), schema=SCHEMA, epsilon=1, delta=1e-9, noise=SeededNoise(4),
+        progress=False, mechanism="dualquery", workload="2-way",
+    )  # fmt: skip
+
+    assert release.card.unmeasured is None
+    assert plan(mechanism="dualquery").unmeasurable == ()
+    assert set(release.answer(["a"]).column("source").to_pylist()) == {"model"}
