@@ -19,7 +19,7 @@ from sidelight.data.table import Table
 _CELLS_AT_ONCE, _CELLS_PER_RECORD = 1 << 17, 2
 """Most cells counted in one pass: a megabyte of 64-bit counts, or about as much as the records take."""
 _CELLS_UNSEEN = 1 << 18
-"""The same where n is private."""
+"""Most cells counted in one pass where n is private."""
 
 
 @dataclass(frozen=True, eq=False)

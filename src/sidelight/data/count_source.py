@@ -29,9 +29,3 @@ class ManyCountSource(CountSource, Protocol):
     def count_each(self, wanted: Sequence[Attrs]) -> Iterable[tuple[int, NDArray[np.float64]]]:
         """The index of each marginal among those wanted, and its counts."""
         ...
-
-
-def count_many(source: ManyCountSource, wanted: Sequence[Attrs]) -> list[NDArray[np.float64]]:
-    """Many marginals at once, in the order asked."""
-    found = dict(source.count_each(wanted))
-    return [found[index] for index in range(len(found))]

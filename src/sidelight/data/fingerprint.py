@@ -1,6 +1,7 @@
 """How a table is recognised: by marks, which are digests under a key (``privacy/marks.py`` compares them).
 
-    records <schema>   of tables in memory: the codes of all records under that schema, in whatever order
+    records <schema>   of tables in memory: the codes of all records under that schema, in whatever order, and
+                       who they are about, where a column says so
     file               of files: their bytes, in the order of the files' names
     name               of a table in a database or on a cluster: its name
 
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidelight._memory import blocks
-from sidelight.data.read import files_of
+from sidelight.data.reading.read import files_of
 from sidelight.data.table import Table
 from sidelight.privacy.marks import RECORDS, Marks
 from sidelight.sources import is_postgres, source_name
@@ -35,7 +36,12 @@ def marks_of(table: Table, source: Any, key: str) -> Marks:
     if columns is None:
         return marks_of_source(source, key)
     schema = "" if table.schema is None else f" {table.schema.fingerprint[:16]}"
-    return {**marks_of_source(source, key), f"{RECORDS}{schema}": _of_codes(columns, table.domain.shape, key)}
+    shape = table.domain.shape
+    people = table.people_in_memory()
+    if people is not None:
+        # All records, and not those that a run keeps: which these are depends on the run's own key.
+        columns, shape = [*columns, _of_people(people, key)], (*shape, 0)
+    return {**marks_of_source(source, key), f"{RECORDS}{schema}": _of_codes(columns, shape, key)}
 
 
 def marks_of_source(source: Any, key: str) -> Marks:
@@ -67,6 +73,15 @@ def _of_codes(columns: Sequence[npt.NDArray[np.integer]], shape: Sequence[int], 
             scrambled = _scramble((scrambled ^ np.uint64(salt)) + column[some].astype(np.uint64))
         total = (total + int(scrambled.sum(dtype=np.uint64))) % 2**64
     return digest([f"{total};{records};{tuple(shape)}".encode()], key)
+
+
+def _of_people(people: Any, key: str) -> npt.NDArray[np.uint64]:
+    """A number for each record that tells people apart; the same for all who are not named."""
+    together = people.unify_dictionaries().combine_chunks()
+    names = [name.as_py() for name in together.dictionary]
+    numbers = np.array([0, *(int(digest([name.encode()], key)[:16], 16) for name in names)], dtype=np.uint64)
+    found: npt.NDArray[np.uint64] = numbers[np.asarray(together.indices.fill_null(-1)) + 1]
+    return found
 
 
 def _scramble(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._check import brief, listed
-from sidelight.data.column import CategoricalColumn, Column, Label
+from sidelight.data.columns.column import CategoricalColumn, Column, Label
 from sidelight.data.domain import Attrs, Combination, Domain
 from sidelight.errors import SchemaError, TooLargeError
 

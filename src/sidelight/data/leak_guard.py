@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from sidelight.data.read import files_of
+from sidelight.data.reading.read import files_of
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.sources import is_postgres, scheme_of, split_address

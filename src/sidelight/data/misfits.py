@@ -4,15 +4,27 @@ PRIVACY: that a private table holds some value outside the schema is itself a fa
 It is told to the person who holds the table, before anything is charged or released.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sidelight.data.column import Column, NumericColumn
+from sidelight.data.columns.column import BinnedColumn, Column
+from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, MomentColumn
 from sidelight.data.engines.sql import survey
 from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.schema import Schema
-from sidelight.errors import DataError
+from sidelight.errors import MisfitError
+from sidelight.privacy.unit import Unit
+
+_NOUNS = {
+    "integer": "whole numbers",
+    "real": "finite numbers",
+    "date": "dates",
+    "datetime": "dates and times",
+    "time": "times of day",
+}
+_NAMED_ID = re.compile(r"(^|[_ .-])(?i:id|uuid|guid|key|nr|no|num|number|ssn|mrn)$|[a-z](Id|ID)$")
 
 
 @dataclass(frozen=True)
@@ -34,18 +46,43 @@ class Misfit:
 
 def check(source: Any, schema: Schema) -> list[Misfit]:
     """Every misfit of the table; an empty list means that the table fits."""
-    from sidelight.data.read import open_source
+    from sidelight.data.reading.read import open_source
 
-    opened = open_source(source, schema)
-    misfits = misfits_of_columns(opened, schema)
-    if not any(misfit.is_fatal for misfit in misfits):
-        may_be_empty = not schema.unit.total_is_public
-        misfits += misfits_of_values(*survey(opened, schema), schema, may_be_empty=may_be_empty)
+    opened = open_source(source, schema, schema.unit.person)
+    unit = schema.unit if schema.unit.person in opened.names else Unit(schema.unit.relation)
+    misfits = misfits_of_columns(opened, schema, unit)
+    wrong = {misfit.column for misfit in misfits if misfit.is_fatal}
+    # The values of the columns that are there are checked all the same, so that one call finds everything.
+    there = tuple(c for c in schema.columns if c.name not in wrong)
+    if there and not any(misfit.what == "twice" for misfit in misfits):
+        rest = schema if not wrong else Schema(there, file=schema.file)
+        found = survey(opened, rest, unit.person)
+        misfits += misfits_of_values(*found, rest, unit, may_be_empty=not schema.unit.total_is_public)
+    if unit.person != schema.unit.person:
+        message = (
+            f"column {schema.unit.person!r}, which says who each record is about, is not in the table; a "
+            "public table can do without, a private one cannot."
+        )
+        misfits.append(Misfit(schema.unit.person, "extra", message))
     return misfits
 
 
-def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
-    """Misfits that the column names show.
+def is_named_as_id(name: str) -> bool:
+    """Whether a column has a name that identifiers often have.
+
+    >>> is_named_as_id("patient_id"), is_named_as_id("caseId"), is_named_as_id("paid")
+    (True, True, False)
+    """
+    return _NAMED_ID.search(name) is not None
+
+
+def who_hint(name: str) -> str:
+    """What to declare where a column says who somebody is."""
+    return f' If it says who a record is about, declare [unit] person = "{name}".'
+
+
+def misfits_of_columns(source: SqlSource, schema: Schema, unit: Unit) -> list[Misfit]:
+    """Misfits that the column names show; ``unit`` may name a column of people.
 
     Column types are not consulted: one odd record can change a column's type, so each value is checked alone.
     """
@@ -61,25 +98,40 @@ def misfits_of_columns(source: SqlSource, schema: Schema) -> list[Misfit]:
                 "correct its name, or take it out of the schema."
             )
             misfits.append(Misfit(column.name, "absent", message))
-    declared = {column.name for column in schema.columns}
+    if unit.person is not None and unit.person not in names:
+        message = (
+            f"column {unit.person!r}, which says who each record is about ([unit] person), is not in the "
+            "table; correct its name in the schema."
+        )
+        misfits.append(Misfit(unit.person, "absent", message))
+    declared = {column.name for column in schema.columns} | {unit.person}
     for name in dict.fromkeys((*names, *source.extra)):
         if name not in declared:
-            message = f"column {name!r} is not in the schema and is left out."
+            hint = who_hint(name) if unit.person is None and is_named_as_id(name) else ""
+            message = f"column {name!r} is not in the schema and is left out.{hint}"
             misfits.append(Misfit(name, "extra", message))
     return misfits
 
 
 def misfits_of_values(
-    records: int, missing: Sequence[bool], outside: Sequence[bool], schema: Schema, *, may_be_empty: bool
+    records: int,
+    missing: Sequence[bool],
+    outside: Sequence[bool],
+    schema: Schema,
+    unit: Unit,
+    *,
+    may_be_empty: bool,
 ) -> list[Misfit]:
-    """Misfits found by a pass over the values.
+    """Misfits found by a pass over the values; the last flags are those of the unit's person, if any.
 
     PRIVACY: where n is private, a table without records is accepted like any other.
     """
     if records == 0 and not may_be_empty:
         return [Misfit(None, "empty", "the table has no records.")]
     misfits = []
-    for column, has_missing, has_outside in zip(schema.columns, missing, outside, strict=True):
+    if unit.person is not None:
+        misfits += _misfits_of_people(unit, has_missing=missing[-1], has_unread=outside[-1])
+    for column, has_missing, has_outside in zip(schema.columns, missing, outside, strict=False):
         if has_missing:
             message = (
                 f"column {column.name!r} has missing values, which its schema does not allow; "
@@ -87,7 +139,28 @@ def misfits_of_values(
             )
             misfits.append(Misfit(column.name, "missing", message))
         if has_outside:
-            misfits.append(Misfit(column.name, "outside", _outside_message(column)))
+            broken = [
+                one for one in schema.constraints if one.violated == "refuse" and one.names[-1] == column.name
+            ]
+            rules = "".join(f" Or they violate the constraint on {one}." for one in broken)
+            misfits.append(Misfit(column.name, "outside", _outside_message(column) + rules))
+    return misfits
+
+
+def _misfits_of_people(unit: Unit, *, has_missing: bool, has_unread: bool) -> list[Misfit]:
+    misfits = []
+    if has_missing and unit.missing_person == "refuse":
+        message = (
+            f"column {unit.person!r}, which says who each record is about, has missing values; remove those "
+            'records, or declare missing_person = "own" in [unit], and each of them is a person of its own.'
+        )
+        misfits.append(Misfit(unit.person, "missing", message))
+    if has_unread:
+        message = (
+            f"column {unit.person!r}, which says who each record is about, has values that are neither text "
+            "nor whole numbers; correct the table."
+        )
+        misfits.append(Misfit(unit.person, "outside", message))
     return misfits
 
 
@@ -95,18 +168,27 @@ def require_fit(misfits: Sequence[Misfit], *, what: str) -> None:
     """Refuse a table with a fatal misfit; the message lists them all."""
     fatal = [misfit.message for misfit in misfits if misfit.is_fatal]
     if len(fatal) == 1:
-        raise DataError(f"{what} does not fit its schema: {fatal[0]}")
+        raise MisfitError(f"{what} does not fit its schema: {fatal[0]}")
     if fatal:
-        raise DataError(f"{what} does not fit its schema:\n" + "\n".join(f"  {message}" for message in fatal))
+        raise MisfitError(
+            f"{what} does not fit its schema:\n" + "\n".join(f"  {message}" for message in fatal)
+        )
 
 
 def _outside_message(column: Column) -> str:
-    numbers = "finite numbers" if column.kind == "real" else "whole numbers"
-    if not isinstance(column, NumericColumn):
+    numbers = _NOUNS.get(column.kind, "numbers")
+    if not isinstance(column, BinnedColumn):
         what, places = "outside the labels that its schema declares; add the labels", '"other"'
     elif column.outside == "clamp":  # every number falls into some bin, so the bounds are not the reason
-        what, places = "that are not numbers, and so have no nearest bin; correct the table", '"other"'
+        kinds = numbers.removeprefix("whole ").removeprefix("finite ")
+        what, places = f"that are not {kinds}, and so have no nearest bin; correct the table", '"other"'
     else:
         what = f"outside the bounds that its schema declares, or that are not {numbers}; correct the table"
-        places = '"other" (or "clamp", if all of them are numbers)'
+        places = f'"other" (or "clamp", if all of them are {numbers.split()[-1]})'
+        if isinstance(column, MomentColumn):
+            places = '"other"' if column.is_circular else '"other" or "clamp"'
+        if isinstance(column, DateColumn):
+            what += f". Text is read in the order {column.format} (format = …)"
+        if isinstance(column, DatetimeColumn) and column.zone is None:
+            what += "; times with a zone need one declared (zone = …)"
     return f"column {column.name!r} has values {what}, or declare outside = {places}."

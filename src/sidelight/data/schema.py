@@ -7,7 +7,7 @@ learned from the private table: its size decides the noise, and its text is publ
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from sidelight import _foreign
 from sidelight._check import brief, listed
-from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, Label, NumericColumn, RealColumn
+from sidelight.data.columns.column import (
+    CategoricalColumn,
+    Column,
+    IntegerColumn,
+    Label,
+    NumericColumn,
+    RealColumn,
+)
+from sidelight.data.columns.constraints import Constraint, check_together
+from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, TimeColumn
+from sidelight.data.columns.public_rules import PublicRules
 from sidelight.data.domain import Combination, Domain
 from sidelight.data.impossible import as_codes, as_declared
+from sidelight.data.reading.file_format import FileFormat
 from sidelight.errors import SchemaError
 from sidelight.privacy.unit import Unit
 
@@ -27,14 +38,26 @@ if TYPE_CHECKING:
 __all__ = [
     "CategoricalColumn",
     "Column",
+    "DateColumn",
+    "DatetimeColumn",
     "IntegerColumn",
     "Label",
     "NumericColumn",
     "RealColumn",
     "Schema",
+    "TimeColumn",
 ]
 
 MOST_COLUMNS = 4096
+
+
+def require_no_attribute(unit: Unit, columns: Iterable[Column]) -> None:
+    """Refuse a column that says who is who and is an attribute too: a release would be about names."""
+    if any(column.name == unit.person for column in columns):
+        raise SchemaError(
+            f"column {brief(unit.person)} says who each record is about ([unit] person), so it cannot be an "
+            f"attribute too. Take [columns.{unit.person}] out of the schema."
+        )
 
 
 UNSAID = Unit()
@@ -66,6 +89,12 @@ class Schema:
     """A comment, written at the head of a schema file; it changes nothing."""
     impossible: tuple[Combination, ...] = ()
     """Labels that never occur together: no model gives them mass, no synthetic record holds them."""
+    constraints: tuple[Constraint, ...] = ()
+    """What must hold within each record; no synthetic one violates it."""
+    file: FileFormat = FileFormat()
+    """How CSV and Excel files are written."""
+    public: PublicRules = field(default_factory=PublicRules, compare=False, repr=False)
+    """How public tables are read where they differ from the schema; it says nothing about private records."""
     says_unit: bool = field(init=False, compare=False, repr=False)
     """Whether somebody gave the unit; a schema that leaves it out takes the ledger's."""
 
@@ -82,10 +111,21 @@ class Schema:
         twice = sorted(name for name, often in named.items() if often > 1)
         if twice:
             raise SchemaError(f"column names must be distinct; {', '.join(map(repr, twice))} appears twice.")
+        require_no_attribute(self.unit, self.columns)
         # Spelled one way, whoever wrote them, so that equal schemas have equal fingerprints.
         object.__setattr__(self, "impossible", as_declared(self.impossible, self.columns))
-        if self.impossible:
+        self.public.check(self.columns)
+        by_name = {column.name: column for column in self.columns}
+        for constraint in self.constraints:
+            constraint.check(by_name)
+        check_together(self.constraints, by_name)
+        if self.impossible or self.constraints:
             _ = self.domain  # refuses combinations that leave no record possible
+
+    @classmethod
+    def of(cls, given: "Schema | str | Path") -> "Schema":
+        """The schema itself, or the one in a file."""
+        return given if isinstance(given, Schema) else cls.read(given)
 
     @classmethod
     def read(cls, path: str | Path) -> "Schema":
@@ -121,11 +161,22 @@ class Schema:
         return render(self)
 
     @classmethod
-    def draft(cls, public_table: Any, *, bins: int = 32) -> "Schema":
-        """A first schema from PUBLIC data, for a person to check and edit. Never give it private data."""
-        from sidelight.data.draft import draft
+    def draft(
+        cls,
+        public_table: Any,
+        *,
+        bins: int = 32,
+        missing: Iterable[str] = (),
+        file: FileFormat | None = None,
+    ) -> "Schema":
+        """A first schema from PUBLIC data, for a person to check and edit. Never give it private data.
 
-        return draft(public_table, bins=bins)
+        ``missing`` are further texts that stand for a missing value, besides NA, N/A, null and -; ``file``
+        says how a CSV or Excel file is written.
+        """
+        from sidelight.data.drafting.draft import draft
+
+        return draft(public_table, bins=bins, missing=missing, file=file).schema
 
     @classmethod
     def from_domain(cls, sizes: Mapping[str, int] | Domain, *, unit: Unit | str | None = None) -> "Schema":
@@ -150,8 +201,30 @@ class Schema:
         return Domain(
             tuple(c.name for c in self.columns),
             tuple(c.size for c in self.columns),
-            as_codes(self.impossible, self.columns),
+            (*as_codes(self.impossible, self.columns), *self._excluded()),
         )
+
+    def _excluded(self) -> tuple[Combination, ...]:
+        """Codes that constraints exclude."""
+        by_name = {column.name: column for column in self.columns}
+        place = {column.name: i for i, column in enumerate(self.columns)}
+        found = []
+        for one in (
+            excluded for constraint in self.constraints for excluded in constraint.impossible(by_name)
+        ):
+            said = sorted(zip(one.attrs, one.values, strict=True), key=lambda pair: place[pair[0]])
+            found.append(Combination(tuple(a for a, _ in said), tuple(v for _, v in said)))
+        return tuple(dict.fromkeys(found))
+
+    def narrowed(self, names: Iterable[str]) -> "Schema":
+        """The schema of these columns alone, and of those that rules for violated constraints look at."""
+        wanted = set(names)
+        rules = [constraint for constraint in self.constraints if constraint.violated != "keep"]
+        for _ in rules:
+            wanted |= {name for rule in rules if wanted & set(rule.names) for name in rule.names}
+        columns = tuple(column for column in self.columns if column.name in wanted)
+        kept = tuple(rule for rule in rules if set(rule.names) <= wanted)
+        return Schema(columns, constraints=kept, file=self.file)
 
     def with_impossible(self, *combinations: Mapping[str, Any]) -> "Schema":
         """The same schema, in which these combinations of labels never occur either.
@@ -165,11 +238,11 @@ class Schema:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all that the schema means; notes do not count."""
+        """A hash of all that the schema means for private records; notes and [public] do not count."""
         from sidelight.data.schema_toml import render
 
         # A unit that is not declared counts as the usual one, which keeps fingerprints what they always were.
-        return hashlib.sha256(render(self, notes=False, unit=True).encode()).hexdigest()
+        return hashlib.sha256(render(self, notes=False, unit=True, public=False).encode()).hexdigest()
 
     def column(self, name: str) -> Column:
         """The column of this name."""

@@ -7,17 +7,26 @@ equal texts: ``Schema.fingerprint`` is a hash of that text.
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import date, time
+from itertools import pairwise
 from typing import Any
 
 from sidelight._check import brief
 from sidelight._foreign import ForeignError, parse_toml
-from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, RealColumn
+from sidelight.data.columns.column import CategoricalColumn, Column, IntegerColumn, RealColumn
+from sidelight.data.columns.constraints import Constraint, Determines, Order, Sum
+from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, TimeColumn
+from sidelight.data.columns.public_rules import PublicRules
 from sidelight.data.domain import Combination
+from sidelight.data.reading.file_format import FileFormat
 from sidelight.data.schema import UNSAID, Schema
 from sidelight.errors import SchemaError, SettingError
-from sidelight.privacy.unit import Unit
+from sidelight.privacy.unit import AUTO, Unit
 
-_KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (CategoricalColumn, IntegerColumn, RealColumn)}
+_KINDS: dict[str, type[Column]] = {
+    kind.kind: kind
+    for kind in (CategoricalColumn, IntegerColumn, RealColumn, DateColumn, DatetimeColumn, TimeColumn)
+}
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _WIDTH = 100
@@ -30,7 +39,7 @@ def parse(text: str) -> Schema:
         tree = parse_toml(text)
     except ForeignError as error:
         raise SchemaError(f"the schema cannot be read: {error}.") from error
-    _refuse_unknown(tree, ("unit", "columns", "impossible"), "the schema")
+    _refuse_unknown(tree, ("unit", "file", "columns", "impossible", "constraint", "public"), "the schema")
     columns = tree.get("columns", {})
     if not isinstance(columns, dict):
         raise SchemaError("the schema's columns must be tables such as [columns.age].")
@@ -38,25 +47,84 @@ def parse(text: str) -> Schema:
         tuple(_column(name, keys) for name, keys in columns.items()),
         _unit(tree["unit"]) if "unit" in tree else UNSAID,
         impossible=_impossible(tree.get("impossible", [])),
+        constraints=_constraints(tree.get("constraint", [])),
+        file=_file(tree.get("file", {})),
+        public=PublicRules.of(tree.get("public", {})),
     )
 
 
-def render(schema: Schema, *, notes: bool = True, unit: bool = False) -> str:
+def render(schema: Schema, *, notes: bool = True, unit: bool = False, public: bool = True) -> str:
     """The schema as TOML. A unit is written if the schema declares it, or if ``unit`` is true."""
     lines = _comment(schema.note) if notes else []
     if unit or schema.says_unit:
-        lines += ["[unit]", f"relation = {_value(schema.unit.relation)}", f"records = {schema.unit.records}"]
+        lines += ["[unit]", *(f"{key} = {_value(value)}" for key, value in _said_of(schema.unit).items())]
+    if schema.file != FileFormat():
+        written = {f.name: getattr(schema.file, f.name) for f in fields(schema.file)}
+        usual = FileFormat()
+        lines += [*[""] * bool(lines), "[file]"]
+        lines += [
+            f"{key} = {_value(value)}" for key, value in written.items() if value != getattr(usual, key)
+        ]
     for column in schema.columns:
-        lines += [*[""] * bool(lines), f"[columns.{_key(column.name)}]"]
-        if notes:
-            lines += _comment(column.note)
-        lines.append(f"kind = {_value(column.kind)}")
-        lines += [f"{key} = {_value(value)}" for key, value in _declared(column).items()]
+        lines += [*[""] * bool(lines), *_table_of(column, notes=notes)]
+    for constraint in schema.constraints:
+        lines += ["", "[[constraint]]"]
+        lines += [
+            f"{key} = {_table(v) if key == 'map' else _value(v)}" for key, v in constraint.said().items()
+        ]
+        lines += [f"violated = {_value(constraint.violated)}"] * (constraint.violated != "keep")
     for combination in schema.impossible:
         lines += ["", "[[impossible]]"]
         said = zip(combination.attrs, combination.values, strict=True)
         lines += [f"{_key(attr)} = {_value(labels)}" for attr, labels in said]
+    if public:
+        lines += _public(schema.public)
     return "\n".join(lines) + "\n"
+
+
+def _table_of(column: Column, *, notes: bool = True) -> list[str]:
+    lines = [f"[columns.{_key(column.name)}]", *(_comment(column.note) if notes else [])]
+    lines.append(f"kind = {_value(column.kind)}")
+    return lines + [
+        f"{key} = {_table(value) if key == 'aliases' else _value(value)}"
+        for key, value in _declared(column).items()
+    ]
+
+
+def with_column(text: str, column: Column) -> str:
+    """A schema's text in which this column's table is replaced, or added at the end; all else stays."""
+    return _with_table(text, f"columns.{_key(column.name)}", _table_of(column))
+
+
+def with_records(text: str, records: int, note: str) -> str:
+    """A schema's text whose unit uses so many records of each person; all else stays."""
+    unit = parse(text).unit.with_records(records)
+    lines = [f"{key} = {_value(value)}" for key, value in _said_of(unit).items()]
+    return _with_table(text, "unit", ["[unit]", *_comment(note), *lines])
+
+
+def _with_table(text: str, name: str, table: list[str]) -> str:
+    lines = text.splitlines()
+    starts = [place for place, line in enumerate(lines) if line.split("#")[0].strip() == f"[{name}]"]
+    if not starts:
+        # Before the first [[impossible]], say, there may be comments that belong to it: so at the end.
+        return "\n".join([*lines, *[""] * bool(lines), *table]) + "\n"
+    (start,) = starts
+    after = range(start + 1, len(lines))
+    end = next((place for place in after if lines[place].lstrip().startswith("[")), len(lines))
+    while end > start + 1 and lines[end - 1].lstrip().startswith(("#",)):
+        end -= 1  # comments above the next table are its own
+    rest = lines[end:]
+    return "\n".join([*lines[:start], *table, *[""] * bool(rest), *rest]) + "\n"
+
+
+def _public(rules: PublicRules) -> list[str]:
+    lines = ["", "[public]", f"weight = {_value(rules.weight)}"] if rules.weight else []
+    for name, values in rules.map.items():
+        lines += ["", f"[public.map.{_key(name)}]"]
+        for value, targets in values.items():
+            lines.append(f"{_text(value)} = {_value(targets[0] if len(targets) == 1 else targets)}")
+    return lines
 
 
 def _declared(column: Column) -> dict[str, Any]:
@@ -82,12 +150,22 @@ def _column(name: str, keys: Any) -> Column:
     known = [f.name for f in fields(kind) if f.name not in _UNWRITTEN]
     _refuse_unknown(keys, ("kind", *known), f"column {brief(name)}")
     said = {key: value for key, value in keys.items() if key != "kind"}
-    for key in ("labels", "edges"):
+    for key in ("labels", "edges", "missing_texts"):
         if key in said:
             if not isinstance(said[key], list):
                 raise SchemaError(f"column {brief(name)}: {key} must be a list; got {brief(said[key])}.")
             said[key] = tuple(said[key])
+    if "aliases" in said:
+        said["aliases"] = _aliases(name, said["aliases"])
     return kind(name, **said)
+
+
+def _aliases(name: str, said: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(said, dict) or not all(isinstance(spellings, list) for spellings in said.values()):
+        raise SchemaError(
+            f'column {brief(name)}: aliases must list other texts of labels, such as {{ F = ["f", "fem"] }}.'
+        )
+    return tuple((label, tuple(spellings)) for label, spellings in said.items())
 
 
 def _impossible(listed: Any) -> tuple[Combination, ...]:
@@ -99,11 +177,51 @@ def _impossible(listed: Any) -> tuple[Combination, ...]:
 def _unit(keys: Any) -> Unit:
     if not isinstance(keys, dict):
         raise SchemaError("the schema's unit must be a table: [unit].")
-    _refuse_unknown(keys, ("relation", "records"), "[unit]")
+    _refuse_unknown(keys, ("relation", "records", "person", "missing_person"), "[unit]")
     try:
-        return Unit(keys.get("relation", "replace"), keys.get("records", 1))
+        return Unit.said(**keys)
     except (SettingError, TypeError) as error:
         raise SchemaError(f"[unit]: {error}") from error
+
+
+def _said_of(unit: Unit) -> dict[str, Any]:
+    """A unit's declaration; what concerns people is left out where no column names them."""
+    return unit.as_json() | ({"records": AUTO} if unit.is_auto else {})
+
+
+def _constraints(listed: Any) -> tuple[Constraint, ...]:
+    if not isinstance(listed, list) or not all(isinstance(said, dict) for said in listed):
+        raise SchemaError("constraints must be tables: [[constraint]], in double brackets.")
+    return tuple(one for said in listed for one in _constraint(dict(said)))
+
+
+def _constraint(said: dict[str, Any]) -> list[Constraint]:
+    violated = said.pop("violated", "keep")
+    shapes = {("order",), ("column", "determines", "map"), ("sum", "total")}
+    if tuple(sorted(said)) not in {tuple(sorted(shape)) for shape in shapes}:
+        raise SchemaError(
+            "a [[constraint]] must have the keys order; or column, determines and map; or sum and total (and "
+            f"violated, if need be); got {', '.join(map(brief, said)) or 'none'}."
+        )
+    for key in ("order", "sum"):
+        if key in said and not (isinstance(said[key], list) and all(isinstance(n, str) for n in said[key])):
+            raise SchemaError(f"[[constraint]]: {key} must list columns; got {brief(said[key])}.")
+    if "order" in said:
+        if len(said["order"]) < 2:
+            raise SchemaError("[[constraint]]: order must list two columns or more.")
+        return [Order(a, b, violated=violated) for a, b in pairwise(said["order"])]
+    if "sum" in said:
+        return [Sum(tuple(said["sum"]), said["total"], violated=violated)]
+    if not isinstance(said["map"], dict):
+        raise SchemaError('[[constraint]]: map must give a label for each, such as { A = "north" }.')
+    return [Determines(said["column"], said["determines"], tuple(said["map"].items()), violated=violated)]
+
+
+def _file(keys: Any) -> FileFormat:
+    if not isinstance(keys, dict):
+        raise SchemaError("how files are written must be a table: [file].")
+    _refuse_unknown(keys, tuple(f.name for f in fields(FileFormat)), "[file]")
+    return FileFormat(**keys)
 
 
 def _refuse_unknown(keys: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
@@ -131,7 +249,13 @@ def _value(value: Any) -> str:
         items = [_value(item) for item in value]
         flat = f"[{', '.join(items)}]"
         return flat if len(flat) <= _WIDTH else "[\n" + "".join(f"  {item},\n" for item in items) + "]"
+    if isinstance(value, (date, time)):
+        return value.isoformat()
     return repr(value)
+
+
+def _table(pairs: tuple[tuple[str, Any], ...]) -> str:
+    return f"{{ {', '.join(f'{_key(label)} = {_value(spellings)}' for label, spellings in pairs)} }}"
 
 
 def _text(text: str) -> str:

@@ -10,9 +10,14 @@ from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import Codes, Counts, Engine
 from sidelight.data.engines.numpy import NumpyEngine
+from sidelight.data.grouping import Grouping
+from sidelight.data.people import People, PeopleHere, PeopleThere
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError, SettingError
+from sidelight.privacy.unit import Unit
 
+ANYBODY = Unit()
+"""A unit that names no column of people."""
 ENGINES = ("numpy", "duckdb", "spark", "postgres")
 
 
@@ -24,11 +29,22 @@ class Table:
     [[0, 0, 2], [1, 0, 0]]
     """
 
-    def __init__(self, engine: Engine, *, schema: Schema | None = None, kind: str = "codes") -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        schema: Schema | None = None,
+        kind: str = "codes",
+        people: People | None = None,
+        kept: Unit | None = None,
+    ) -> None:
         self._engine = engine
         self.schema = schema
         self.kind = kind
         """Which kind of frame came in; ``to_frame`` gives the same kind back."""
+        self._people = people
+        self.kept = kept
+        """The unit whose ``records`` of each person were kept; None where all records are there."""
 
     @classmethod
     def of_codes(
@@ -57,7 +73,13 @@ class Table:
 
     @classmethod
     def read(
-        cls, source: Any, schema: Schema, *, engine: str | None = None, may_be_empty: bool = False
+        cls,
+        source: Any,
+        schema: Schema,
+        *,
+        engine: str | None = None,
+        may_be_empty: bool = False,
+        unit: Unit = ANYBODY,
     ) -> "Table":
         """Open, check and encode any accepted source; what does not fit is refused before it costs anything.
 
@@ -66,9 +88,17 @@ class Table:
 
         Frames and most files are encoded once, in memory (``numpy``); large files and DuckDB
         relations are counted where they are (``duckdb``), and so are Spark and PostgreSQL tables.
+
+        Where ``unit`` names a column of people, who is who is read too, and ``keeping`` bounds what one
+        person contributes.
         """
         if engine is not None:
             _check.one_of(ENGINES, engine=engine)
+        if isinstance(source, Table) and unit.person is not None and not source.knows(unit):
+            raise DataError(
+                f"the table is already encoded, without {unit.person!r}, which says who each record is "
+                "about. Give the raw table."
+            )
         if isinstance(source, Table):
             if source.domain != schema.domain:
                 raise DataError(
@@ -76,14 +106,46 @@ class Table:
                 )
             # Codes say nothing about what is impossible: that is the schema's to declare.
             is_same = source.domain.impossible == schema.domain.impossible
-            return source if is_same else cls(source._engine, schema=schema, kind=source.kind)
-        from sidelight.data.read import open_source
+            if is_same:
+                return source
+            return cls(source._engine, schema=schema, kind=source.kind, people=source._people)
+        from sidelight.data.reading.read import open_source
 
         if engine == "spark" and isinstance(source, str) and not source.startswith("spark:"):
             source = f"spark:{source}"
-        opened = open_source(source, schema)
-        made = _engine_for(opened, source, schema, engine, may_be_empty=may_be_empty)
-        return cls(made, schema=schema, kind=opened.kind)
+        opened = open_source(source, schema, unit.person)
+        made, people = _engine_for(opened, source, schema, engine, unit, may_be_empty=may_be_empty)
+        return cls(made, schema=schema, kind=opened.kind, people=people)
+
+    def keeping(self, unit: Unit, key: str) -> "Table":
+        """The same table with at most ``unit.records`` records of each person, chosen under the key.
+
+        >>> raw = {"id": ["a", "a", "a", "b"], "sex": [0, 0, 0, 1]}
+        >>> import pyarrow as pa
+        >>> unit = Unit("add-or-remove", records=2, person="id")
+        >>> table = Table.read(pa.table(raw), Schema.from_domain({"sex": 2}), unit=unit)
+        >>> table.keeping(unit, "00").count(("sex",)).tolist()
+        [2, 1]
+        """
+        assert self._people is not None, "the table was read without its people"
+        assert self._people.person == unit.person
+        engine = self._people.keeping(self._engine, unit, key)
+        return Table(engine, schema=self.schema, kind=self.kind, kept=unit)
+
+    def knows(self, unit: Unit) -> bool:
+        """Whether the column of people that this unit names was read, or its records are kept already."""
+        return self.kept == unit or (self._people is not None and self._people.person == unit.person)
+
+    def standing_in(self, unit: Unit) -> "Table":
+        """The same PUBLIC table, taken as one of which k records of each person were kept.
+
+        PRIVACY: nothing is bounded here. It is for a rehearsal, in which public records play private ones.
+        """
+        return Table(self._engine, schema=self.schema, kind=self.kind, kept=unit)
+
+    def people_in_memory(self) -> Any:
+        """Who each record is about, as Arrow text, where the codes are in memory and the column was read."""
+        return None if self._people is None else self._people.names
 
     @property
     def domain(self) -> Domain:
@@ -120,6 +182,12 @@ class Table:
         """The distinct records, and how often each occurs."""
         return self._engine.distinct()
 
+    def grouped(self, grouping: Grouping) -> "Table":
+        """The same records, whose values are counted in groups."""
+        from sidelight.data.engines.grouped import grouped
+
+        return Table(grouped(self._engine, grouping), kind=self.kind, kept=self.kept)
+
     def decode(self, *, seed: int) -> Any:
         """The records as a pyarrow table of original labels, types and units.
 
@@ -132,9 +200,12 @@ class Table:
 
     def to_frame(self, kind: str | None = None, *, seed: int) -> Any:
         """The decoded records as a frame: of ``kind``, or of the kind that came in."""
-        from sidelight.data.frames import from_arrow
+        from sidelight.data.dtypes import with_dtypes
+        from sidelight.data.reading.frames import from_arrow
 
-        return from_arrow(self.decode(seed=seed), self.kind if kind is None else kind)
+        kind = self.kind if kind is None else kind
+        frame = from_arrow(self.decode(seed=seed), kind)
+        return frame if self.schema is None else with_dtypes(frame, kind, self.schema)
 
 
 def _columns(domain: Domain, codes: Any) -> list[npt.NDArray[Any]]:
@@ -158,37 +229,59 @@ def _columns(domain: Domain, codes: Any) -> list[npt.NDArray[Any]]:
 
 
 def _engine_for(
-    opened: Any, source: Any, schema: Schema, engine: str | None, *, may_be_empty: bool
-) -> Engine:
+    opened: Any, source: Any, schema: Schema, engine: str | None, unit: Unit, *, may_be_empty: bool
+) -> tuple[Engine, People | None]:
     from sidelight.data.engines.duckdb import DuckDBEngine, DuckDBSource
     from sidelight.data.engines.sql import SqlEngine, survey
     from sidelight.data.misfits import misfits_of_columns, misfits_of_values, require_fit
-    from sidelight.data.read import describe
+    from sidelight.data.reading.read import describe
 
     what = describe(source)
-    require_fit(misfits_of_columns(opened, schema), what=what)
+    require_fit(misfits_of_columns(opened, schema, unit), what=what)
     own = ("numpy", "duckdb") if isinstance(opened, DuckDBSource) else (opened.kind,)
     if engine is not None and engine not in own:
         raise SettingError(f"{what} can be counted by {' or '.join(map(repr, own))}; got {engine!r}.")
     if isinstance(opened, DuckDBSource) and (engine == "numpy" or (engine is None and not opened.is_large)):
-        return _load(opened, schema, what, may_be_empty=may_be_empty)
-    records, missing, outside = survey(opened, schema)
-    require_fit(misfits_of_values(records, missing, outside, schema, may_be_empty=may_be_empty), what=what)
-    if isinstance(opened, DuckDBSource):
-        return DuckDBEngine(opened, schema, records=records)
-    return SqlEngine(opened, schema, records=records)
+        return _load(opened, schema, what, unit, may_be_empty=may_be_empty)
+    made = DuckDBEngine if isinstance(opened, DuckDBSource) else SqlEngine
+    people = None
+    if unit.person is not None:
+        people = PeopleThere.of(opened, schema, unit.person)
+        records, has_nameless, has_refused = people.survey()
+        if records and not has_refused and (unit.missing_person == "own" or not has_nameless):
+            return made(opened, schema, records=records), people
+    # Something does not fit, or may not: say what, or that nothing is there.
+    found = survey(opened, schema, unit.person)
+    require_fit(misfits_of_values(*found, schema, unit, may_be_empty=may_be_empty), what=what)
+    return made(opened, schema, records=found[0]), people
 
 
-def _load(opened: Any, schema: Schema, what: str, *, may_be_empty: bool) -> NumpyEngine:
+def _load(
+    opened: Any, schema: Schema, what: str, unit: Unit, *, may_be_empty: bool
+) -> tuple[NumpyEngine, People | None]:
     """Encode once, into memory; what is refused is found on the way."""
-    from sidelight.data.engines.duckdb import encoded_columns, refused
+    import pyarrow as pa
+    from pyarrow import compute
+
+    from sidelight.data.engines.duckdb import encoded_batches, refused
     from sidelight.data.misfits import misfits_of_values, require_fit
 
-    batches = list(encoded_columns(opened, schema))
+    batches = list(encoded_batches(opened, schema, unit.person))
+    codes = [[column.to_numpy(zero_copy_only=False) for column in batch.columns[: len(schema.columns)]]
+             for batch in batches]  # fmt: skip
     nothing = [np.zeros(0, dtype=np.uint8) for _ in schema.columns]
-    columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)] or nothing
+    columns = [np.concatenate(parts) for parts in zip(*codes, strict=True)] or nothing
     records = len(columns[0])
     found = [refused(column) for column in columns]
+    people = None
+    if unit.person is not None:
+        names = pa.chunked_array([batch.column("p") for batch in batches], type=pa.string())
+        unread = pa.chunked_array([batch.column("pu") for batch in batches], type=pa.bool_())
+        has_unread = bool(compute.any(unread, min_count=0).as_py())
+        nameless = compute.and_(compute.is_null(names), compute.invert(unread))
+        found.append((bool(compute.any(nameless, min_count=0).as_py()), has_unread))
+        people = PeopleHere(names.dictionary_encode(), unit.person)
     missing, outside = [f[0] for f in found], [f[1] for f in found]
-    require_fit(misfits_of_values(records, missing, outside, schema, may_be_empty=may_be_empty), what=what)
-    return NumpyEngine(schema.domain, columns, records=records)
+    misfits = misfits_of_values(records, missing, outside, schema, unit, may_be_empty=may_be_empty)
+    require_fit(misfits, what=what)
+    return NumpyEngine(schema.domain, columns, records=records), people

@@ -18,8 +18,10 @@ from sidelight.errors import TooLargeError
 Counts = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.unsignedinteger]
 
-ValueKind = Literal["text", "integer", "real", "decimal", "boolean", "date", "timestamp", "bytes"]
-"""The type of a column where it is stored. Times with a zone, lists and other types have none."""
+ValueKind = Literal[
+    "text", "integer", "real", "decimal", "boolean", "date", "timestamp", "instant", "time", "bytes"
+]
+"""The type of a column where it is stored; an instant is a timestamp with a zone. Lists have none."""
 
 _LARGEST_MARGINAL = 2**31
 

@@ -8,7 +8,8 @@ No extension is installed or loaded, and nothing is fetched from the network.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -16,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sidelight.data.counting import MarginalCounter
 from sidelight.data.domain import Attrs
 from sidelight.data.engines.base import Codes, Counts, ValueKind, require_countable, smallest_dtype
+from sidelight.data.engines.counting import MarginalCounter
 from sidelight.data.engines.own_folder import own_folder
 from sidelight.data.engines.sql import SqlEngine
 from sidelight.data.engines.sql_encoding import REFUSED_MISSING, REFUSED_OUTSIDE, Dialect, Part, encode_sql
@@ -29,6 +30,14 @@ VIEW = "sidelight_source"
 _BATCH = 1 << 17
 _SQL_TYPE = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER", 8: "UBIGINT"}
 _MEMORY = "1GB"
+_SINGLE: dict[str, ValueKind] = {
+    "DATE": "date",
+    "TIME": "time",
+    "TIME_NS": "time",
+    "TIMESTAMP WITH TIME ZONE": "instant",
+    "TIMESTAMPTZ_NS": "instant",
+    "BLOB": "bytes",
+}
 
 
 class DuckDBSource:
@@ -36,6 +45,7 @@ class DuckDBSource:
 
     dialect = Dialect()
     relation = VIEW
+    holds = True
 
     def __init__(
         self,
@@ -53,9 +63,13 @@ class DuckDBSource:
         self.extra = tuple(extra)
         self.is_large = is_large
         """Whether its codes are better left where they are than brought into memory."""
+        self.is_coded = False
+        """Whether it holds codes a0, a1, … of the schema's attributes, all of them good."""
         self._owner = owner
         self.types = _kinds_of(rows)
         self._rows = rows
+        self.explain: Callable[[], str | None] = lambda: None
+        """A better message than DuckDB's, looked for once it has failed."""
         self.parts = tuple(Part(part.alias, _kinds_of(part)) for part in parts)
 
     def run(self, sql: str) -> Any:
@@ -64,7 +78,7 @@ class DuckDBSource:
         return self._rows.query(VIEW, sql) if self._owner is None else self._owner.sql(sql)
 
     def fetch(self, sql: str) -> list[npt.NDArray[np.int64]]:
-        with silent_errors():
+        with silent_errors(self.explain):
             table = _table(self.run(sql))
             return [column.to_numpy().astype(np.int64) for column in table.columns]
 
@@ -76,15 +90,31 @@ class DuckDBSource:
         with silent_errors():
             return [_table(self.run(f"SELECT {asked} FROM {one} AS raw({named})")) for one in relations]
 
-    def stream(self, sql: str) -> Iterator[list[npt.NDArray[Any]]]:
-        """The columns of the result, batch by batch."""
+    def holding(self, sql: str, names: Sequence[str]) -> "DuckDBSource":
+        """A table on a connection of our own, which DuckDB spills where only this user can look."""
+        name = f"{VIEW}_{uuid.uuid4().hex}"
+        connection = connect() if self._owner is None else self._owner
         with silent_errors():
-            for batch in _reader(self.run(sql)):
-                yield [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+            if self._owner is None:
+                # Nothing is written to a database of the caller's.
+                connection.register("found", _reader(self.run(sql)))
+                connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM found")
+                connection.unregister("found")
+            else:
+                connection.execute(f"CREATE TEMP TABLE {name} AS {sql}")
+            held = connection.table(name)
+        source = DuckDBSource(held, kind=self.kind, names=names, is_large=self.is_large, owner=connection)
+        source.relation = name
+        return source
+
+    def stream(self, sql: str) -> Iterator[Any]:
+        """The result as Arrow, batch by batch."""
+        with silent_errors(self.explain):
+            yield from _reader(self.run(sql))
 
 
 @contextmanager
-def silent_errors() -> Iterator[None]:
+def silent_errors(explain: Callable[[], str | None] = lambda: None) -> Iterator[None]:
     """DuckDB and Arrow quote the offending value in their messages: keep the fact, drop the text."""
     import duckdb
     import pyarrow as pa
@@ -95,7 +125,8 @@ def silent_errors() -> Iterator[None]:
         raise DataError("DuckDB ran out of the memory it may use while reading the table.") from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise DataError(
-            f"the table could not be read ({type(error).__name__}): a file that is damaged, that changes "
+            explain()
+            or f"the table could not be read ({type(error).__name__}): a file that is damaged, that changes "
             "while it is read, or whose lines do not all have the same columns."
         ) from None
 
@@ -139,13 +170,28 @@ def encoded_columns(source: DuckDBSource, schema: Schema) -> Iterator[list[npt.N
 
     The two largest numbers of each type stand for refused values: outside, then missing.
     """
+    for batch in encoded_batches(source, schema):
+        yield [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+
+
+def encoded_batches(source: DuckDBSource, schema: Schema, person: str | None = None) -> Iterator[Any]:
+    """The same as Arrow; with ``person``, also who each record is about, and whether that cannot be read."""
     columns = []
     for i, size in enumerate(schema.domain.shape):
         dtype = smallest_dtype(size, spare=2)
+        if source.is_coded:
+            place = source.names.index(schema.domain.attrs[i])
+            columns.append(f"CAST(a{place} AS {_SQL_TYPE[dtype.itemsize]}) AS a{i}")
+            continue
         most = np.iinfo(dtype).max
         cases = f"WHEN {REFUSED_MISSING} THEN {most} WHEN {REFUSED_OUTSIDE} THEN {most - 1}"
         columns.append(f"CAST(CASE a{i} {cases} ELSE a{i} END AS {_SQL_TYPE[dtype.itemsize]}) AS a{i}")
-    return source.stream(f"SELECT {', '.join(columns)} FROM ({encode_sql(source, schema)}) AS encoded")
+    if source.is_coded:
+        return source.stream(f"SELECT {', '.join(columns)} FROM {source.relation}")
+    columns += [] if person is None else ["p", "pu"]
+    return source.stream(
+        f"SELECT {', '.join(columns)} FROM ({encode_sql(source, schema, person)}) AS encoded"
+    )
 
 
 def refused(codes: npt.NDArray[np.unsignedinteger]) -> tuple[bool, bool]:
@@ -168,10 +214,9 @@ class DuckDBEngine(SqlEngine):
         require_countable(self.domain, marginals)
         asked = {attr for attrs in marginals for attr in attrs}
         # Columns that nobody asks for are not read.
-        columns = tuple(column for column in self._schema.columns if column.name in asked)
-        if not columns:
+        if not asked:
             return [np.array(self.records, dtype=np.int64) for _ in marginals]
-        schema = Schema(columns)
+        schema = self._schema.narrowed(asked)
         # PRIVACY: what is expected decides on speed alone; counts, and what is told of them, are the same.
         counter = MarginalCounter(schema.domain, marginals, expected=self.records)
         for batch in encoded_columns(self._duckdb, schema):
@@ -203,8 +248,8 @@ def _kind_of(sql_type: str) -> ValueKind | None:
         return "decimal"
     if sql_type in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"):
         return "timestamp"
-    if sql_type in ("DATE", "BLOB"):
-        return "date" if sql_type == "DATE" else "bytes"
+    if sql_type in _SINGLE:
+        return _SINGLE[sql_type]
     whole = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
     if sql_type in whole or sql_type in tuple(f"U{name}" for name in whole) or sql_type in ('"NULL"', "NULL"):
         return "integer"

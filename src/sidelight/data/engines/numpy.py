@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sidelight.data.counting import MarginalCounter
-from sidelight.data.distinct import distinct_records
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import Codes, Counts, require_countable, smallest_dtype
+from sidelight.data.engines.counting import MarginalCounter
+from sidelight.data.engines.distinct import distinct_records
 
 
 class NumpyEngine:

@@ -52,7 +52,7 @@ class PlainNames:
         """Remove the links once ``owner`` is gone."""
         if self._links:
             # The end of the process removes the whole folder.
-            weakref.finalize(owner, _unlink, self._links, os.getpid()).atexit = False
+            weakref.finalize(owner, unlink, self._links, os.getpid()).atexit = False
 
     def _plain(self, path: str) -> str:
         # On Windows a path begins with a drive, and makes no links without a right of its own.
@@ -73,7 +73,8 @@ class PlainNames:
         return str(link)
 
 
-def _unlink(links: Sequence[str], process: int) -> None:
+def unlink(links: Sequence[str], process: int) -> None:
+    """Remove these files, in the process that made them."""
     if os.getpid() == process:
         for link in links:
             Path(link).unlink(missing_ok=True)

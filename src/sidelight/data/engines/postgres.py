@@ -6,7 +6,9 @@ protocol, which takes one only; the transaction is read-only; and functions and 
 PostgreSQL's own.
 """
 
+import copy
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,8 @@ _TYPES: dict[str, ValueKind] = {
     "numeric": "decimal",
     "date": "date",
     "timestamp": "timestamp",
+    "timestamptz": "instant",
+    "time": "time",
     "bytea": "bytes",
 }
 
@@ -102,6 +106,39 @@ class PostgresDialect(Dialect):
             return "NULL"  # finer than a timestamp is here
         return f"CAST({self.text(label)} AS {kind.upper()})"
 
+    def days_of_iso(self, expression: str) -> str:
+        return "NULL"  # PRIVACY: PostgreSQL would stop at a day that does not exist
+
+    def digits(self, expression: str) -> str:
+        return f"CAST({expression} AS BIGINT)"
+
+    def whole(self, expression: str) -> str:
+        # Only asked where a pattern was matched; of NULL it is NULL.
+        return f"CAST(CAST(NULLIF({expression}, '') AS INTEGER) AS {self.double})"
+
+    def timestamp(self, expression: str) -> str:
+        return f"({self.seconds(expression, 'date')} + {self.clock(expression)})"
+
+    def instant(self, expression: str) -> str:
+        return self.timestamp(f"({expression} AT TIME ZONE 'UTC')")
+
+    def sha256(self, expression: str) -> str:
+        return f"LEFT(encode(sha256(convert_to({expression}, 'UTF8')), 'hex'), 16) COLLATE pg_catalog.\"C\""
+
+    def code(self, expression: str, size: int) -> str:
+        return expression
+
+    def quotient(self, expression: str, divisor: int) -> str:
+        return f"({expression} / {divisor})"
+
+    def hexadecimal(self, expression: str) -> str:
+        return f"encode({expression}, 'hex')"
+
+    def decoded(self, expression: str) -> str:
+        # Null characters are no text to PostgreSQL; no label holds one either.
+        has_null = f"position('\\000'::bytea IN {expression}) > 0"
+        return f"CASE WHEN NOT {has_null} THEN convert_from({expression}, 'UTF8') END"
+
     def blob(self, text: str) -> str:
         return f"decode('{text.encode().hex()}', 'hex')"
 
@@ -112,7 +149,8 @@ class PostgresSource:
     kind = "postgres"
     extra: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
-    dialect: Dialect = PostgresDialect(double="DOUBLE PRECISION", varchar="TEXT")
+    dialect: Dialect = PostgresDialect(double="DOUBLE PRECISION", varchar="TEXT", fence=" OFFSET 0")
+    holds = False
 
     def __init__(self, url: str) -> None:
         address, table = split_address(url)
@@ -139,6 +177,13 @@ class PostgresSource:
             cursor = self._run(connection, sql)
             lines = np.array(cursor.fetchall(), dtype=np.int64)
             return list(lines.reshape(len(lines), len(cursor.description)).T)
+
+    def holding(self, sql: str, names: Sequence[str]) -> "PostgresSource":
+        # PRIVACY: the database is only read, so nothing is kept there: it is computed anew for each count.
+        held = copy.copy(self)
+        held.relation, held.names = f"({sql})", tuple(names)
+        held.types = tuple("integer" for _ in names)
+        return held
 
     def _connect(self) -> Any:
         try:

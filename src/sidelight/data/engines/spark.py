@@ -1,6 +1,9 @@
 """Spark: the same SQL on a cluster. Records stay there; only counts come back."""
 
+import contextlib
 import uuid
+import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,8 @@ _TYPES: dict[str, ValueKind] = {
     "bigint": "integer",
     "void": "integer",
     "date": "date",
-    "timestamp_ntz": "timestamp",  # a plain timestamp of Spark's is a point in time, with a zone
+    "timestamp_ntz": "timestamp",
+    "timestamp": "instant",
     "binary": "bytes",
 }
 
@@ -39,6 +43,27 @@ class SparkDialect(Dialect):
         whole = pattern.replace("$", "\\z")
         return f"({expression} RLIKE {self.text(whole)})"
 
+    def days(self, expression: str) -> str:
+        return f"datediff(CAST({expression} AS DATE), DATE'1970-01-01')"
+
+    def timestamp(self, expression: str) -> str:
+        return f"({self.seconds(expression, 'date')} + {self.clock(expression)})"
+
+    def instant(self, expression: str) -> str:
+        return f"CAST(unix_seconds({expression}) AS DOUBLE)"
+
+    def sha256(self, expression: str) -> str:
+        return f"LEFT(sha2({expression}, 256), 16)"
+
+    def code(self, expression: str, size: int) -> str:
+        return expression
+
+    def quotient(self, expression: str, divisor: int) -> str:
+        return f"({expression} div {divisor})"
+
+    def decoded(self, expression: str) -> str:
+        return f"decode({expression}, 'UTF-8')"
+
     def blob(self, text: str) -> str:
         return f"X'{text.encode().hex()}'"
 
@@ -50,6 +75,7 @@ class SparkSource:
     extra: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
     dialect: Dialect = SparkDialect(varchar="STRING")
+    holds = True
 
     def __init__(self, frame: Any) -> None:
         self._session = frame.sparkSession
@@ -82,6 +108,20 @@ class SparkSource:
         except errors.PySparkException as error:
             # Spark's own message may quote values.
             raise DataError(f"Spark could not read the table ({type(error).__name__}).") from None
+
+    def holding(self, sql: str, names: Sequence[str]) -> "SparkSource":
+        # It stays on the cluster until nobody asks any more.
+        frame = self._session.sql(sql).persist()
+        held = SparkSource(frame)
+        held.names = tuple(names)
+        weakref.finalize(held, _forget, frame).atexit = False
+        return held
+
+
+def _forget(frame: Any) -> None:
+    """Give back what a frame holds; a session that has ended holds nothing any more."""
+    with contextlib.suppress(Exception):
+        frame.unpersist()
 
 
 def _kind_of(spark_type: str) -> ValueKind | None:

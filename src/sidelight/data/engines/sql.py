@@ -82,19 +82,24 @@ class SqlEngine:
         return counted
 
 
-def survey(source: SqlSource, schema: Schema) -> tuple[int, list[bool], list[bool]]:
+def survey(
+    source: SqlSource, schema: Schema, person: str | None = None
+) -> tuple[int, list[bool], list[bool]]:
     """One pass before anything is charged: how many records; whether each column has values to refuse.
 
-    Two flags a column: missing ones, and ones outside the schema.
+    Two flags a column: missing ones, and ones outside the schema. The last is the column ``person``, if any.
     """
     flags = [
         f"MAX(CASE WHEN a{i} = {refused} THEN 1 ELSE 0 END)"
         for i in range(len(schema.columns))
         for refused in (REFUSED_MISSING, REFUSED_OUTSIDE)
     ]
+    if person is not None:
+        flags += [f"MAX(CASE WHEN {found} THEN 1 ELSE 0 END)" for found in ("p IS NULL AND NOT pu", "pu")]
     # COALESCE: the maximum over no records is NULL.
     columns = ", ".join(f"COALESCE({flag}, 0) AS f{i}" for i, flag in enumerate(flags))
-    fetched = source.fetch(f"SELECT COUNT(*) AS n, {columns} FROM ({encode_sql(source, schema)}) AS encoded")
+    encoded = encode_sql(source, schema, person)
+    fetched = source.fetch(f"SELECT COUNT(*) AS n, {columns} FROM ({encoded}) AS encoded")
     records, *found = (int(column[0]) for column in fetched)
     return records, [bool(f) for f in found[0::2]], [bool(f) for f in found[1::2]]
 

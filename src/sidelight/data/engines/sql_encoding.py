@@ -4,29 +4,48 @@ Three layers of SELECT: *raw* names the columns c0, c1, … by position, so that
 the data enters the SQL; *values* makes each one text or a float64, missing as NULL; *codes*
 compares those with the schema's labels and edges.
 
-``value.py`` says what a value means; tests compare every engine with it, value by value. SQL engines print
-real numbers and dates each in its own way, so none is printed: a label of text is turned into the one number
-or date that is spelled so, where there is one, and compared as such.
+``columns/value.py`` says what a value means; tests compare every engine with it, value by value. SQL engines
+print real numbers and dates each in its own way, so none is printed: a label of text is turned into the one
+number or date that is spelled so, where there is one, and compared as such.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from sidelight.data.column import CategoricalColumn, Column, IntegerColumn, Label, NumericColumn
+from sidelight.data.columns.column import (
+    LARGEST,
+    BinnedColumn,
+    CategoricalColumn,
+    Column,
+    IntegerColumn,
+    Label,
+)
+from sidelight.data.columns.moment_columns import MomentColumn
+from sidelight.data.columns.value import TRUTHS, moment_of, number_of, text_of
+from sidelight.data.engines import sql_moments as moments
 from sidelight.data.engines.base import ValueKind
+from sidelight.data.engines.sql_constraints import read_rules
 from sidelight.data.schema import Schema
-from sidelight.data.value import moment_of, number_of, text_of
 
 REFUSED_MISSING, REFUSED_OUTSIDE = -1, -2
 """Codes of values that the schema has no place for."""
 
 _NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?$"  # of text in lower case; no backslashes
 _ABOVE, _BELOW = ("inf", "+inf", "infinity", "+infinity"), ("-inf", "-infinity")
-_TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
+_TAIL = "[89ab][0-9a-f]"
+_UTF8 = (
+    f"^([0-7][0-9a-f]|c[2-9a-f]{_TAIL}|d[0-9a-f]{_TAIL}|e0[ab][0-9a-f]{_TAIL}|(e[1-9a-c]|e[ef])({_TAIL}){{2}}"
+    f"|ed[89][0-9a-f]{_TAIL}|f0[9ab][0-9a-f]({_TAIL}){{2}}|f[1-3]({_TAIL}){{3}}|f48[0-9a-f]({_TAIL}){{2}})*$"
+)
+"""Text in UTF-8, byte by byte in hexadecimal."""
+UNPRINTED = (None, "date", "timestamp", "instant", "time", "bytes")
+"""Types whose values have neither a number nor a prefix."""
+_TRUE, _FALSE = (tuple(text for text, truth in TRUTHS.items() if truth == is_true) for is_true in (1, 0))
 
 
 @dataclass(frozen=True)
@@ -35,6 +54,8 @@ class Dialect:
 
     double: str = "DOUBLE"
     varchar: str = "VARCHAR"
+    fence: str = ""
+    """Ends a SELECT that must not be merged with the one around it, which would copy its expressions."""
 
     def text(self, text: str) -> str:
         """A text literal; no setting of the engine may change what it says, or where it ends."""
@@ -67,17 +88,94 @@ class Dialect:
             return self.text(label)
         return self.text(label.replace("T", " ") if "T" in label else f"{label} 00:00:00")
 
+    def seconds(self, expression: str, kind: ValueKind) -> str:
+        """A date or moment in whole seconds since 1970, a time in those since midnight; NULL if infinite."""
+        if kind == "instant":
+            return self.instant(expression)
+        if kind == "timestamp":
+            return self.timestamp(expression)
+        days = f"CAST({self.days(expression)} AS {self.double}) * {self.number(86_400)}"
+        return days if kind == "date" else self.clock(expression)
+
+    def clock(self, expression: str) -> str:
+        """The time of day in whole seconds, of a time or of a timestamp."""
+        hour, minute, second = (f"EXTRACT({part} FROM {expression})" for part in ("HOUR", "MINUTE", "SECOND"))
+        return f"CAST({hour} * 3600 + {minute} * 60 + FLOOR({second}) AS {self.double})"
+
+    def timestamp(self, expression: str) -> str:
+        """A timestamp without a zone in whole seconds since 1970."""
+        return self._of_type(expression, f"{self.seconds(expression, 'date')} + {self.clock(expression)}")
+
+    def _of_type(self, x: str, seconds: str) -> str:
+        # DuckDB rounds nanoseconds, and so into the next second; of other types it has too few of them.
+        whole = f"CAST({_floored(f'epoch_ns({x})', 1_000_000_000)} AS {self.double})"
+        return f"CASE WHEN RIGHT(typeof({x}), 3) = '_NS' THEN {whole} ELSE {seconds} END"
+
+    def days(self, expression: str) -> str:
+        """Days since 1970 of a date or timestamp; NULL if it is infinite."""
+        return f"CASE WHEN isfinite({expression}) THEN CAST({expression} AS DATE) - DATE '1970-01-01' END"
+
+    def days_of_iso(self, expression: str) -> str:
+        """Days since 1970 of text that the engine itself writes for a date, 2020-01-31; otherwise NULL."""
+        day = f"TRY_CAST({expression} AS DATE)"
+        return f"CASE WHEN {self.as_text(day)} = {expression} THEN {self.days(day)} END"
+
+    def instant(self, expression: str) -> str:
+        """Whole seconds since 1970, in Greenwich, of a timestamp with a zone."""
+        x = f"CAST({expression} AS TIMESTAMPTZ)"
+        whole = f"CAST({_floored(f'epoch_us({x})', 1_000_000)} AS {self.double})"
+        return self._of_type(expression, f"CASE WHEN isfinite({x}) THEN {whole} END")
+
+    def digits(self, expression: str) -> str:
+        """A whole number in a type that is printed by its digits."""
+        return f"TRY_CAST({expression} AS BIGINT)"
+
+    def whole(self, expression: str) -> str:
+        """The number that text of a few digits spells."""
+        return f"TRY_CAST({expression} AS {self.double})"
+
     def blob(self, text: str) -> str:
         """A literal of bytes."""
         return f"from_hex('{text.encode().hex()}')"
+
+    def text_of_bytes(self, expression: str) -> str:
+        """Bytes as the text that they are in UTF-8; NULL where they are none, at which engines would stop."""
+        is_text = self.matches(self.hexadecimal(expression), _UTF8)
+        return f"CASE WHEN {is_text} THEN {self.decoded(expression)} END"
+
+    def hexadecimal(self, expression: str) -> str:
+        """Bytes as lower-case digits, two each."""
+        return f"LOWER(hex({expression}))"
+
+    def decoded(self, expression: str) -> str:
+        """Bytes that are text in UTF-8, as text."""
+        return f"decode({expression})"
 
     def number(self, number: float) -> str:
         """A float64 literal."""
         return f"CAST('{float(number)!r}' AS {self.double})"
 
+    def sha256(self, expression: str) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of text in UTF-8, as text; it sorts by bytes."""
+        return f"LEFT(sha256({expression}), 16)"
+
+    def code(self, expression: str, size: int) -> str:
+        """A code below ``size``, in a small type where the engine has one."""
+        return f"CAST({expression} AS {'UTINYINT' if size <= 256 else 'UINTEGER'})"
+
+    def quotient(self, expression: str, divisor: int) -> str:
+        """A whole number, not negative, divided without remainder."""
+        return f"({expression} // {divisor})"
+
     def one_of(self, expression: str, texts: Sequence[str]) -> str:
         """Whether text is one of these."""
         return f"{expression} IN ({', '.join(map(self.text, texts))})"
+
+
+def _floored(whole: str, unit: int) -> str:
+    """A whole number divided by a unit, rounded down; engines divide negative ones upward."""
+    # By a part of it first: below the least of all whole numbers there is none.
+    return f"({whole} // {unit} - CASE WHEN {whole} % {unit} < 0 THEN 1 ELSE 0 END)"
 
 
 @dataclass(frozen=True)
@@ -107,51 +205,122 @@ class SqlSource(Protocol):
         """The columns of a result that holds whole numbers only."""
         ...
 
+    holds: bool
+    """Whether ``holding`` computes once, and not anew for every statement."""
 
-def encode_sql(source: SqlSource, schema: Schema) -> str:
-    """SELECT the codes of every record, as a0, a1, … in the schema's order."""
+    def holding(self, sql: str, names: Sequence[str]) -> "SqlSource":
+        """The columns that ``sql`` selects, as a source of their own, where the table itself is."""
+        ...
+
+
+def encode_sql(source: SqlSource, schema: Schema, person: str | None = None) -> str:
+    """SELECT the codes of every record, as a0, a1, … in the schema's order.
+
+    With ``person``, the column that says who a record is about, also select p, who that is, and pu, whether
+    that cannot be read (``sql_people.person_of``).
+    """
     parts = source.parts or (Part(source.relation, source.types),)
-    return " UNION ALL ".join(_encode_part(source, part, schema) for part in parts)
+    return " UNION ALL ".join(_encode_part(source, part, schema, person) for part in parts)
 
 
-def _encode_part(source: SqlSource, part: Part, schema: Schema) -> str:
+def _encode_part(source: SqlSource, part: Part, schema: Schema, person: str | None) -> str:
     sql = source.dialect
     values: list[str] = []
     codes: list[str] = []
+    cut: list[list[str]] = []
+    decoded: list[str] = []
     for i, column in enumerate(schema.columns):
         place = source.names.index(column.name)
-        kind = part.types[place]
-        value, is_unread = _value(sql, column, f"c{place}", kind)
+        kind, x = part.types[place], f"c{place}"
+        if kind == "bytes" and not _is_of_labels(column):
+            decoded.append(f"{sql.text_of_bytes(x)} AS b{i}")
+            kind, x = "text", f"b{i}"
+        if isinstance(column, MomentColumn):
+            value, is_unread = _moment(sql, column, x, kind, i)
+            if kind == "text":
+                pieces = moments.layers(sql, column, x, i)
+                cut = [own + more for own, more in zip_longest(cut, pieces, fillvalue=list[str]())]
+        else:
+            comma = source.kind == "file.csv" and schema.file.decimal == ","
+            value, is_unread = _value(sql, column, x, kind, comma=comma)
+        if x == f"b{i}":
+            is_unread = f"({is_unread} OR (c{place} IS NOT NULL AND {x} IS NULL))"
         values += [f"{value} AS v{i}", f"{is_unread} AS u{i}"]
         codes.append(f"{_code(sql, column, kind, i)} AS a{i}")
+    if person is not None:
+        from sidelight.data.engines.sql_people import person_of
+
+        place = source.names.index(person)
+        who, is_unread = person_of(sql, f"c{place}", part.types[place])
+        values += [f"{who} AS p", f"{is_unread} AS pu"]
+        codes += ["p", "pu"]
     named = ", ".join(f"c{place}" for place in range(len(source.names)))
-    prepared = f"SELECT {', '.join(values)} FROM {part.relation} AS raw({named})"
-    return f"SELECT {', '.join(codes)} FROM ({prepared}) AS prepared"
+    relation = f"{part.relation} AS raw({named})"
+    for depth, layer in enumerate([decoded, *cut] if decoded else cut):
+        relation = f"(SELECT *, {', '.join(layer)} FROM {relation}{sql.fence}) AS cut{depth}"
+    prepared = f"SELECT {', '.join(values)} FROM {relation}{sql.fence}"
+    rules = read_rules(sql, schema.constraints, schema.columns, REFUSED_OUTSIDE)
+    if not rules:
+        return f"SELECT {', '.join(codes)} FROM ({prepared}) AS prepared"
+    read = f"SELECT *, {', '.join(codes[: len(schema.columns)])} FROM ({prepared}) AS prepared{sql.fence}"
+    ruled = [f"{rules.get(i, f'a{i}')} AS a{i}" for i in range(len(schema.columns))]
+    return f"SELECT {', '.join((*ruled, *codes[len(schema.columns) :]))} FROM ({read}) AS read"
 
 
-def _value(sql: Dialect, column: Column, x: str, kind: ValueKind | None) -> tuple[str, str]:
+def _is_of_labels(column: Column) -> bool:
+    """Whether text is compared as a whole, so that bytes are compared as they are."""
+    return isinstance(column, CategoricalColumn) and column.value_kind == "text" and column.prefix is None
+
+
+def _moment(sql: Dialect, column: MomentColumn, x: str, kind: ValueKind | None, i: int) -> tuple[str, str]:
+    """As ``_value``, of a column of dates or times."""
+    if kind == "text":
+        return moments.value_of_text(sql, column, x, i)
+    if kind is not None and kind in moments.TYPED[column.value_kind]:
+        return moments.value_of_type(sql, column, x, kind)
+    return _nothing(sql, x, kind)
+
+
+def _nothing(sql: Dialect, x: str, kind: ValueKind | None) -> tuple[str, str]:
+    """Of a type that the column cannot hold, only missing values are read."""
+    found = _number(sql, x, kind) if kind in ("real", "decimal") else x
+    return f"CAST(NULL AS {sql.double})", f"({found} IS NOT NULL)"
+
+
+def _number(sql: Dialect, x: str, kind: ValueKind) -> str:
+    """A real number or decimal as a float64; NULL where it is no number."""
+    number = sql.decimal(x) if kind == "decimal" else f"CAST({x} AS {sql.double})"
+    return f"NULLIF({number}, {sql.number(float('nan'))})"
+
+
+def _value(
+    sql: Dialect, column: Column, x: str, kind: ValueKind | None, *, comma: bool = False
+) -> tuple[str, str]:
     """The column's value, NULL if it is missing; and whether there is one that cannot be read."""
     is_text = column.value_kind == "text"
-    if kind is None or (not is_text and kind in ("date", "timestamp", "bytes")):
-        return f"CAST(NULL AS {sql.double})", f"({x} IS NOT NULL)"
+    if kind in (None, "instant", "time") or (not is_text and kind in UNPRINTED):
+        return _nothing(sql, x, kind)
+    if isinstance(column, CategoricalColumn) and column.prefix is not None:
+        return _prefix(sql, column, x, kind)
     if kind == "boolean":
         true, false = ("'true'", "'false'") if is_text else (sql.number(1), sql.number(0))
         return f"CASE WHEN {x} THEN {true} WHEN NOT {x} THEN {false} END", "FALSE"
     if kind in ("real", "decimal"):
-        number = sql.decimal(x) if kind == "decimal" else f"CAST({x} AS {sql.double})"
-        return f"NULLIF({number}, {sql.number(float('nan'))})", "FALSE"
+        return _number(sql, x, kind), "FALSE"
     if is_text:
         if kind in ("date", "timestamp"):
             return sql.moment(x), "FALSE"
         return x if kind == "bytes" else sql.as_text(x), "FALSE"
     if kind == "integer":
         return f"CAST({x} AS {sql.double})", "FALSE"
-    return _value_of_text(sql, column, x)
+    return _value_of_text(sql, column, x, comma=comma)
 
 
-def _value_of_text(sql: Dialect, column: Column, x: str) -> tuple[str, str]:
-    """The number that text spells."""
+def _value_of_text(sql: Dialect, column: Column, x: str, *, comma: bool) -> tuple[str, str]:
+    """The number that text spells, with a point or a comma before its decimals."""
     t = f"LOWER(TRIM({sql.as_text(x)}))"
+    if comma:
+        t = f"TRANSLATE({t}, ',.', '.,')"  # and 1.000,5 is no number: who knows what the point is
     if column.value_kind == "boolean":
         is_read = sql.one_of(t, (*_TRUE, *_FALSE))
         value = (
@@ -166,7 +335,47 @@ def _value_of_text(sql: Dialect, column: Column, x: str) -> tuple[str, str]:
             f"WHEN {is_number} THEN {sql.parse(t)} END"
         )
     is_missing = f"({x} IS NULL OR {sql.one_of(t, ('', 'nan'))})"
+    trimmed = f"TRIM({sql.as_text(x)})"
+    for code, spelled in _spelled(column):
+        is_alias = sql.one_of(trimmed, spelled)
+        value = f"CASE WHEN {is_alias} THEN {sql.number(code)} ELSE {value} END"
+        is_read = f"({is_read} OR {is_alias})"
+    if column.missing_texts:
+        is_token = sql.one_of(trimmed, column.missing_texts)
+        value = f"CASE WHEN {is_token} THEN NULL ELSE {value} END"
+        is_missing = f"({is_missing} OR {is_token})"
     return value, f"(NOT {is_missing} AND NOT {is_read})"
+
+
+def _spelled(column: Column) -> list[tuple[float, list[str]]]:
+    """The labels that are numbers or truths, and the texts that they may be spelled by besides."""
+    if not isinstance(column, CategoricalColumn):
+        return []
+    found: dict[float, list[str]] = {}
+    for spelling, code in column.spellings.items():
+        found.setdefault(float(column.labels[code]), []).append(spelling)
+    return list(found.items())
+
+
+def _prefix(sql: Dialect, column: CategoricalColumn, x: str, kind: ValueKind) -> tuple[str, str]:
+    """The first characters of text or of a whole number; real numbers are printed by no two engines alike."""
+    if kind in UNPRINTED:
+        return _nothing(sql, x, kind)
+    is_unread = "FALSE"
+    if kind in ("integer", "real", "decimal"):
+        number = f"CAST({x} AS {sql.double})" if kind == "integer" else _number(sql, x, kind)
+        same = f"{number} = CAST({sql.digits(number)} AS {sql.double})"
+        is_whole = f"CASE WHEN ABS({number}) <= {sql.number(LARGEST)} THEN {same} ELSE {number} IS NULL END"
+        text = f"CASE WHEN {is_whole} THEN {sql.as_text(sql.digits(number))} END"
+        is_unread = f"(NOT {is_whole})"
+    elif kind == "boolean":
+        text = f"CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END"
+    else:
+        text = sql.as_text(x)
+    short = f"LEFT({text}, {column.prefix})"
+    if column.missing_texts:
+        short = f"CASE WHEN {sql.one_of(text, column.missing_texts)} THEN NULL ELSE {short} END"
+    return short, is_unread
 
 
 def _code(sql: Dialect, column: Column, kind: ValueKind | None, i: int) -> str:
@@ -175,12 +384,23 @@ def _code(sql: Dialect, column: Column, kind: ValueKind | None, i: int) -> str:
     outside = REFUSED_OUTSIDE if column.other_code is None else column.other_code
     cases = [f"WHEN u{i} THEN {outside}", f"WHEN {v} IS NULL THEN {missing}"]
     if isinstance(column, CategoricalColumn):
-        for code, label in enumerate(column.labels):
-            literal = _label(sql, label, kind)
+        held: ValueKind | None = kind
+        if column.prefix is not None:
+            held = None if kind in UNPRINTED else "text"
+        named: list[tuple[Label, int]] = [(label, code) for code, label in enumerate(column.labels)]
+        if column.value_kind == "text":
+            named += column.spellings.items()
+            named += [(text, missing) for text in column.missing_texts]
+        else:
+            named += [(number, missing) for number in column.missing_numbers]
+        for label, code in named:
+            literal = _label(sql, label, held)
             cases += [] if literal is None else [f"WHEN {v} = {literal} THEN {code}"]
         otherwise = str(outside)
     else:
-        assert isinstance(column, NumericColumn)  # there are no other columns
+        assert isinstance(column, BinnedColumn)  # there are no other columns
+        for number in column.missing_numbers:
+            cases.append(f"WHEN {v} = {sql.number(number)} THEN {missing}")
         if column.outside != "clamp":
             cases.append(f"WHEN {_is_outside(sql, column, v)} THEN {outside}")
         otherwise = _bin(sql, column, v)
@@ -191,7 +411,7 @@ def _label(sql: Dialect, label: Label, kind: ValueKind | None) -> str | None:
     """What a value of this kind is compared with; None where it can never be this label."""
     if not isinstance(label, str):
         return sql.number(float(label))
-    if kind is None:
+    if kind in (None, "instant", "time"):
         return None
     if kind in ("real", "decimal"):
         number = number_of(label)
@@ -202,15 +422,16 @@ def _label(sql: Dialect, label: Label, kind: ValueKind | None) -> str | None:
     return sql.blob(label) if kind == "bytes" else sql.text(label)
 
 
-def _is_outside(sql: Dialect, column: NumericColumn, v: str) -> str:
-    if isinstance(column, IntegerColumn):
-        low, high = sql.number(column.first), sql.number(column.last)
-        return f"{v} < {low} OR {v} > {high} OR {v} <> FLOOR({v})"
-    return f"{v} < {sql.number(column.bounds[0])} OR {v} > {sql.number(column.bounds[-1])}"
+def _is_outside(sql: Dialect, column: BinnedColumn, v: str) -> str:
+    low, high = map(sql.number, column.ends)
+    is_fraction = f" OR {v} <> FLOOR({v})" if isinstance(column, IntegerColumn) else ""
+    return f"{v} < {low} OR {v} > {high}{is_fraction}"
 
 
-def _bin(sql: Dialect, column: NumericColumn, v: str) -> str:
+def _bin(sql: Dialect, column: BinnedColumn, v: str) -> str:
     """The number of inner edges that do not exceed the value, by bisection."""
+    if isinstance(column, MomentColumn) and column.is_circular:
+        return moments.bin_in_circle(sql, column, v)
     if isinstance(column, IntegerColumn) and column.is_unit:
         near = f"LEAST(GREATEST({v}, {sql.number(column.first)}), {sql.number(column.last)})"
         return f"CAST(FLOOR({near}) AS BIGINT) - ({column.first})"

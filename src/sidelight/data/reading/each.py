@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sidelight.data.value import number_of, text_of
+from sidelight.data.columns.value import number_of, text_of
 from sidelight.errors import DataError
 
 Places = npt.NDArray[np.int64]
@@ -62,6 +62,11 @@ class Each:
     def values(self) -> list[Any]:
         """The distinct values."""
         return self._distinct[0]
+
+    @property
+    def places(self) -> Places:
+        """For each record, which of the distinct values it has."""
+        return self._distinct[1]
 
     def numbers(self) -> npt.NDArray[np.float64]:
         """Every record's number; NaN where the value is missing or is not a number."""

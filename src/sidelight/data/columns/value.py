@@ -4,15 +4,17 @@ PRIVACY: a record is read by itself. Containers give a whole column one type, an
 that type: 1 becomes 1.0 beside a missing value, and "1" beside an "x". So the meaning of a value depends on
 the value alone, and is the same in every type that can hold it:
 
+    bytes      the text that they are in UTF-8: one record of bytes makes bytes of a whole column of text
     missing    None, NaN, NaT and NA; for numbers and booleans also empty or blank text, and the text "nan"
-    text       text as it is, bytes in UTF-8; whole numbers by their digits, 1.0 as "1"; other real numbers
+    text       text as it is; whole numbers by their digits, 1.0 as "1"; other real numbers
                (decimals too) as the shortest text of the float64, such as "0.1"; true and false; dates by
                ISO 8601, "2020-01-31", with a time of day after a T, "2020-01-31T10:00:00.5", but not midnight
     number     a float64; text is read as a decimal number, with an exponent or "inf" if need be;
                true is 1 and false is 0
-    boolean    1 and 0; text true, t, 1, false, f, 0 in any case
+    boolean    1 and 0; text true, t, yes, y, 1, false, f, no, n, 0 in any case
 
-A value of any other type (a list, a time with a zone, …) has a meaning in no column.
+Columns of dates and times have their own meanings: see ``moment``. A value of any other type (a list, a
+duration, …) has a meaning in no column.
 """
 
 import math
@@ -28,7 +30,11 @@ NO_TEXT = "\0"
 """Stands for a value without text. No label holds a null character, so it matches none."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?")
-_TRUTH = {"true": 1.0, "t": 1.0, "1": 1.0, "false": 0.0, "f": 0.0, "0": 0.0}
+TRUTHS = {
+    **dict.fromkeys(("true", "t", "1", "yes", "y"), 1.0),
+    **dict.fromkeys(("false", "f", "0", "no", "n"), 0.0),
+}
+"""How true and false are spelled, in lower case; a schema may add other spellings as aliases."""
 
 
 def is_missing(value: object) -> bool:
@@ -80,12 +86,13 @@ def number_of(value: object, *, is_truth: bool = False) -> float | None:
     """
     if is_missing(value):
         return math.nan
+    value = text_of(value) if isinstance(value, bytes) else value
     if isinstance(value, str):
         text = value.strip(" ").lower()
         if text in ("", "nan"):
             return math.nan
         if is_truth:
-            return _TRUTH.get(text)
+            return TRUTHS.get(text)
         return float(text) if _NUMBER.fullmatch(text) else None
     if isinstance(value, (complex, np.complexfloating)):
         # NumPy and pandas make all numbers of a column complex if one is.

@@ -4,16 +4,22 @@ A file or a database table comes back as a pyarrow table.
 """
 
 from collections.abc import Callable, Sequence
+from datetime import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from sidelight._check import brief
 from sidelight._extras import need
 from sidelight._files import named, writing
-from sidelight.data.column import Column
-from sidelight.data.each import Each
+from sidelight.data.columns.column import CategoricalColumn, Column
+from sidelight.data.columns.moment import EARLIEST, LATEST, text_of_clock, text_of_seconds
+from sidelight.data.columns.moment_columns import DateColumn, MomentColumn
+from sidelight.data.columns.value import NO_TEXT, text_of
+from sidelight.data.reading.each import Each
 from sidelight.data.schema import Schema
-from sidelight.data.value import NO_TEXT, number_of, text_of
 from sidelight.errors import DataError, SettingError
 
 _RUN = r"\A([=+\-@\t\r\n＝＋－＠])"
@@ -60,8 +66,12 @@ def collected(frame: Any, places: Sequence[int]) -> list[Any]:
     return [[line[i] for line in lines] for i in range(len(places))]
 
 
-def to_arrow(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+def to_arrow(
+    frame: Any, schema: Schema | None, person: str | None = None
+) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
     """The schema's columns (all, without one) as pyarrow, named by position; their names; the other names.
+
+    ``person`` is a column that says who each record is about.
 
     PRIVACY: a column whose type does not say what its values are (a pandas column of objects, say) is read
     value by value, for what the schema declares. Arrow would infer one type for all of them from all of them.
@@ -72,17 +82,47 @@ def to_arrow(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str, ...], t
     declared = {} if schema is None else {column.name: column for column in schema.columns}
     arrays, kept, extra = [], [], []
     for place, name in enumerate(names):
-        if schema is not None and name not in declared:
+        if schema is not None and name not in declared and name != person:
             extra.append(name)
             continue
         column = column_at(place)
-        array = _typed(column)
+        array = _typed(column, declared.get(name))
+        if array is None and name == person:
+            array = people_of(Each(column))
         if array is None and schema is None:
             array = _inferred(column, name)
         arrays.append(_read_each(column, declared[name]) if array is None else _plain(array))
         kept.append(name)
     fields = [f"c{place}" for place in range(len(kept))]
     return pa.Table.from_arrays(arrays, names=fields), tuple(kept), tuple(extra)
+
+
+def sheet_to_arrow(
+    names: Sequence[str], columns: Sequence[list[Any]], schema: Schema | None, person: str | None = None
+) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    """As ``to_arrow``, of columns whose values have types of their own; without a schema, as text."""
+    import pyarrow as pa
+
+    declared = {} if schema is None else {column.name: column for column in schema.columns}
+    arrays, kept, extra = [], [], []
+    for name, column in zip(names, columns, strict=True):
+        if name in declared:
+            arrays.append(_read_each(column, declared[name]))
+        elif name == person:
+            arrays.append(people_of(Each(column)))
+        elif schema is None:
+            arrays.append(Each(column).texts(_plain_text))
+        else:
+            extra.append(name)
+            continue
+        kept.append(name)
+    fields = [f"c{place}" for place in range(len(kept))]
+    return pa.Table.from_arrays(arrays, names=fields), tuple(kept), tuple(extra)
+
+
+def _plain_text(value: object) -> str | None:
+    """A value of PUBLIC data as text; a time of day too, which is no text to a column of labels."""
+    return value.isoformat() if isinstance(value, time) else text_of(value)
 
 
 def from_arrow(table: Any, kind: str) -> Any:
@@ -149,7 +189,7 @@ def _arrow_table(frame: Any) -> Any:
     return pa.table(frame)
 
 
-def _typed(column: Any) -> Any:
+def _typed(column: Any, declared: Column | None) -> Any:
     """The column as Arrow, where its type is one that says what every value is; otherwise None."""
     import pyarrow as pa
 
@@ -163,7 +203,38 @@ def _typed(column: Any) -> Any:
             column = column.to_arrow()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
+    if isinstance(declared, MomentColumn):
+        moments = _moments(column, declared)
+        if moments is not None:
+            return moments
     return column if _is_simple(column.type) else None
+
+
+def _moments(column: Any, declared: MomentColumn) -> Any:
+    """Typed dates and times in whole seconds, in a type that DuckDB reads; None if of another type."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_time(kind) and declared.value_kind == "time":
+        return column.cast(pa.time64("ns")).cast(pa.time32("s"), safe=False)
+    is_zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+    offsets = declared.offsets if isinstance(declared, DateColumn) else None
+    is_read = pa.types.is_date(kind) or (
+        pa.types.is_timestamp(kind) and (not is_zoned or offsets is not None)
+    )
+    if not is_read or declared.value_kind == "time":
+        return None
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    is_null = np.asarray(whole.is_null())
+    # Floors, and has every year that Arrow has.
+    moments = whole.cast(pa.timestamp(kind.unit)) if is_zoned else whole
+    seconds = moments.to_numpy(zero_copy_only=False).astype("datetime64[s]").astype(np.int64)
+    if is_zoned and offsets is not None:
+        starts, shifts = np.array(offsets, dtype=np.int64).T
+        seconds = seconds + shifts[np.maximum(np.searchsorted(starts, seconds, side="right") - 1, 0)]
+    # PRIVACY: DuckDB stops at years it cannot hold; the first second beyond our years is as good.
+    near = np.clip(np.where(is_null, 0, seconds), EARLIEST - 1, LATEST + 1)
+    return pa.array(near.astype("datetime64[s]"), mask=is_null)
 
 
 def _is_simple(kind: Any) -> bool:
@@ -180,14 +251,44 @@ def _is_simple(kind: Any) -> bool:
 def _read_each(column: Any, declared: Column) -> Any:
     """The column as Arrow text, each value by itself; SQL reads it as it reads a file of text."""
     if declared.value_kind == "text":
-        return Each(column).texts(text_of)
-    is_truth = declared.value_kind == "boolean"
+        assert isinstance(declared, CategoricalColumn)  # the only columns of text
+        return Each(column).texts(text_of if declared.prefix is None else declared.text_of)
+    written = {"time": text_of_clock, "date": text_of_seconds, "datetime": text_of_seconds}
+    write = written.get(declared.value_kind, text_of)
 
     def meaning(value: object) -> str | None:
-        number = number_of(value, is_truth=is_truth)
-        return NO_TEXT if number is None else text_of(number)
+        if isinstance(value, (str, bytes)):
+            return text_of(value)  # which SQL reads as it reads a file
+        number = declared.number_of(value)
+        if number is None:
+            return NO_TEXT
+        return None if number != number else write(number)
 
     return Each(column).texts(meaning)
+
+
+def people_of(column: Each) -> Any:
+    """Who each record is about, as Arrow text: text as it is, whole numbers as their digits."""
+
+    def meaning(value: object) -> str | None:
+        text = text_of(value)
+        if text is not None and (text == NO_TEXT or not _names_somebody(value)):
+            raise DataError(
+                "the column that says who each record is about holds values that are neither text nor whole "
+                "numbers; correct the table. Nothing was charged."
+            )
+        return text
+
+    return column.texts(meaning)
+
+
+def _names_somebody(value: object) -> bool:
+    """Whether a value is text or a whole number; as in ``sql_people.person_of``, for values one by one."""
+    if isinstance(value, float | np.floating | Decimal):
+        number = float(value)
+        # PRIVACY: beyond, two numbers may have one text, and two people would share the records of one.
+        return number == value and number.is_integer() and abs(number) < 2**53
+    return isinstance(value, str | int | np.integer) and not isinstance(value, bool)
 
 
 def _inferred(column: Any, name: str) -> Any:

@@ -13,17 +13,22 @@ import csv
 import glob
 import gzip
 import os
+import shutil
+import uuid
+import weakref
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sidelight.data import frames
 from sidelight.data.engines.duckdb import VIEW, DuckDBSource, connect, literal, silent_errors
-from sidelight.data.engines.own_folder import PlainNames
+from sidelight.data.engines.own_folder import PlainNames, own_folder, unlink
 from sidelight.data.engines.postgres import PostgresSource
 from sidelight.data.engines.spark import SparkSource
 from sidelight.data.engines.sql_encoding import SqlSource
+from sidelight.data.reading import frames
+from sidelight.data.reading.file_format import FileFormat, undecodable
+from sidelight.data.reading.sheets import ENDINGS, read_sheet
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 from sidelight.sources import is_postgres, source_name
@@ -45,8 +50,16 @@ _ACCEPTED = (
 )
 
 
-def open_source(source: Any, schema: Schema | None = None) -> SqlSource:
-    """The table behind ``source``; of a frame, only the columns that the schema names are converted."""
+def open_source(
+    source: Any, schema: Schema | None = None, person: str | None = None, file: FileFormat | None = None
+) -> SqlSource:
+    """The table behind ``source``; of a frame, only the columns that the schema names are converted.
+
+    ``person`` is a further column, which says who each record is about; ``file`` says how a file is written,
+    if not as the schema does.
+    """
+    if file is None:
+        file = FileFormat() if schema is None else schema.file
     if isinstance(source, (str, Path)):
         text = str(source)
         if is_postgres(text):
@@ -55,7 +68,7 @@ def open_source(source: Any, schema: Schema | None = None) -> SqlSource:
             return SparkSource.of_table(text.removeprefix("spark:"))
         if source_name(text) != text:  # an address of another kind
             raise DataError(f"{source_name(text)} cannot be read: a table must be {_ACCEPTED}.")
-        return _open_files(text)
+        return _open_files(text, file, schema, person)
     kind = frames.kind_of(source)
     if kind is None:
         raise DataError(f"a table must be {_ACCEPTED}; got {type(source).__name__}.")
@@ -63,7 +76,7 @@ def open_source(source: Any, schema: Schema | None = None) -> SqlSource:
         return SparkSource(source)
     if kind == "duckdb":
         return _open_relation(source)
-    return _open_frame(source, kind, schema)
+    return _open_frame(source, kind, schema, person)
 
 
 def describe(source: Any) -> str:
@@ -74,14 +87,18 @@ def describe(source: Any) -> str:
     return f"the {kind} table" if kind else "the table"
 
 
-def _open_frame(frame: Any, kind: str, schema: Schema | None) -> DuckDBSource:
-    table, names, extra = frames.to_arrow(frame, schema)
+def _open_frame(frame: Any, kind: str, schema: Schema | None, person: str | None) -> DuckDBSource:
+    table, names, extra = frames.to_arrow(frame, schema, person)
     if not names:
         raise DataError(f"{describe(frame)} has no column that the schema names.")
+    return _registered(table, kind=kind, names=names, extra=extra)
+
+
+def _registered(table: Any, **about: Any) -> DuckDBSource:
     connection = connect()
     with silent_errors():
         rows = connection.register(VIEW, table).table(VIEW)
-    return DuckDBSource(rows, kind=kind, names=names, extra=extra, owner=connection)
+    return DuckDBSource(rows, owner=connection, **about)
 
 
 def _open_relation(relation: Any) -> DuckDBSource:
@@ -94,7 +111,7 @@ def files_of(text: str) -> list[str]:
     return [path for path in paths if os.path.isfile(path)]
 
 
-def _open_files(text: str) -> DuckDBSource:
+def _open_files(text: str, file: FileFormat, schema: Schema | None, person: str | None) -> DuckDBSource:
     paths = files_of(text)
     if not paths:
         what = "no file matches" if glob.has_magic(text) else "there is no file"
@@ -102,8 +119,12 @@ def _open_files(text: str) -> DuckDBSource:
     if all(path.lower().endswith(_PARQUET) for path in paths):
         return _open_parquet(paths)
     if all(path.lower().endswith(_CSV) for path in paths):
-        return _open_csv(paths)
-    raise DataError(f"{text!r} must end in one of {', '.join((*_CSV, *_PARQUET))}; a glob in one kind only.")
+        return _open_csv(paths, file)
+    if len(paths) == 1 and paths[0].lower().endswith(ENDINGS):
+        table, names, extra = frames.sheet_to_arrow(*read_sheet(paths[0], file.sheet), schema, person)
+        return _registered(table, kind="file.xlsx", names=names, extra=extra)
+    endings = ", ".join((*_CSV, *_PARQUET, *ENDINGS))
+    raise DataError(f"{text!r} must end in one of {endings}; a glob in one kind only, .xlsx one at a time.")
 
 
 def _open_parquet(paths: Sequence[str]) -> DuckDBSource:
@@ -123,16 +144,59 @@ def _open_parquet(paths: Sequence[str]) -> DuckDBSource:
     return _view("read_parquet", paths, _AS_IT_IS, apart=not is_alike, **about)
 
 
-def _open_csv(paths: Sequence[str]) -> DuckDBSource:
-    names = _same_names([_header(path) for path in paths], paths)
+def _open_csv(paths: Sequence[str], file: FileFormat) -> DuckDBSource:
+    names = _same_names([_header(path, file) for path in paths], paths)
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(names)))
     options = (
         f"header = true, auto_detect = false, columns = {{{columns}}}, "
-        f"delim = {literal(_delimiter(paths[0]))}, "
+        f"delim = {literal(_delimiter(paths[0], file))}, "
         f"quote = '\"', escape = '\"', allow_quoted_nulls = false, strict_mode = true, {_AS_IT_IS}"
     )
     is_large = sum(Path(path).stat().st_size for path in paths) > _LARGE_CSV
-    return _view("read_csv", paths, options, kind="file.csv", names=names, is_large=is_large)
+    plain = list(paths) if file.is_utf8 else [_in_utf8(path, file) for path in paths]
+    source = _view("read_csv", plain, options, kind="file.csv", names=names, is_large=is_large)
+    if file.is_utf8:
+        source.explain = lambda: _where_not_text(paths, file)
+    else:
+        weakref.finalize(source, unlink, plain, os.getpid()).atexit = False
+    return source
+
+
+def _in_utf8(path: str, file: FileFormat) -> str:
+    """A copy of the file in UTF-8, in a folder that only this user may enter; removed with the source."""
+    copy = own_folder() / f"{uuid.uuid4().hex}.csv"
+    try:
+        with (
+            _opener(path)(path, "rt", encoding=file.encoding, newline="") as text,
+            copy.open("w", encoding="utf-8", newline="") as made,
+        ):
+            shutil.copyfileobj(text, made, 1 << 20)
+    except UnicodeError:
+        copy.unlink(missing_ok=True)
+        raise DataError(_where_not_text([path], file) or f"{path} is not text in {file.encoding}.") from None
+    except (OSError, EOFError, zlib.error):
+        copy.unlink(missing_ok=True)
+        raise DataError(f"{path} cannot be read as text in {file.encoding}: it is damaged.") from None
+    return str(copy)
+
+
+def _where_not_text(paths: Sequence[str], file: FileFormat) -> str | None:
+    """Which file is not text, and from which byte on; None where the trouble is another."""
+    for path in paths:
+        try:
+            place = undecodable(path, file.encoding, _opener(path))
+        except (OSError, EOFError, zlib.error):
+            return None
+        if place is not None:
+            return (
+                f"{path} is not text in {file.encoding}: it fails at byte {place:,}. Name its encoding "
+                '(encoding = "latin-1" in [file] of the schema; --encoding for a draft), or save it as UTF-8.'
+            )
+    return None
+
+
+def _opener(path: str) -> Any:
+    return gzip.open if path.lower().endswith(".gz") else open
 
 
 def _view(
@@ -155,31 +219,35 @@ def _view(
     return source
 
 
-def _header(path: str) -> tuple[str, ...]:
+def _header(path: str, file: FileFormat) -> tuple[str, ...]:
     """The column names on the first line, which are public. Python reads nothing else of the file."""
-    own = _delimiter(path)
-    opener = gzip.open if path.lower().endswith(".gz") else open
+    own = _delimiter(path, file)
+    encoding = "utf-8-sig" if file.is_utf8 else file.encoding
     try:
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file, delimiter=own), [])
+        with _opener(path)(path, "rt", encoding=encoding, newline="") as text:
+            names = next(csv.reader(text, delimiter=own), [])
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "it is damaged"
         raise DataError(f"{path} cannot be read: {reason}.") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise DataError(f"{path} is not text in UTF-8; save it in that encoding.") from None
+    except (UnicodeError, csv.Error):
+        message = f"{path} is not text in {file.encoding}; save it in that encoding."
+        raise DataError(_where_not_text([path], file) or message) from None
     if not names:
         raise DataError(f"{path} is empty: it has not even a line of column names.")
     if len(names) == 1:
         for delimiter, word in _DELIMITERS.items():
             if delimiter != own and delimiter in names[0]:
                 raise DataError(
-                    f"{path} seems to be separated by {word}: read with {_DELIMITERS[own]} it has one column "
-                    f"only. Write it with {_DELIMITERS[own]}, or load it into a frame first."
+                    f"{path} seems to be separated by {word}: read with {_DELIMITERS.get(own, own)} it has "
+                    f"one column only. Declare delimiter = {delimiter!r} in [file] of the schema, or give "
+                    "--delimiter to a draft."
                 )
     return tuple(names)
 
 
-def _delimiter(path: str) -> str:
+def _delimiter(path: str, file: FileFormat) -> str:
+    if file.delimiter is not None:
+        return file.delimiter
     return "\t" if ".tsv" in Path(path).name.lower() else ","
 
 

@@ -1,116 +1,51 @@
 """Columns as people declare them: labels, or bounds and bins, and a place for everything else.
 
-The codes of a column are, in this order,
-
-    0 … declared − 1       the labels as listed, or the bins from low to high
-    declared               "other", where ``outside = "other"``
-    the last one           missing, where ``missing = true``
-
-A bin is half-open, [eᵢ, eᵢ₊₁); the last bin of a real column also holds its upper edge.
+A bin is half-open, [eᵢ, eᵢ₊₁); the last bin of a real column also holds its upper edge. Columns of dates and
+times are in ``moment_columns``; what all columns share, and the order of their codes, is in ``column_base``.
 """
 
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sidelight._check import brief
-from sidelight.errors import SchemaError
+from sidelight.data.columns.column_base import (
+    LARGEST,
+    LONGEST,
+    MOST_CODES,
+    BinnedColumn,
+    Column,
+    Label,
+    LabelKind,
+    is_writable,
+    kind_of,
+)
+from sidelight.data.columns.value import NO_TEXT, number_of, text_of
 
-Label = str | int | float | bool
-LabelKind = Literal["text", "integer", "real", "boolean"]
-Outside = Literal["refuse", "other", "clamp"]
+__all__ = [
+    "LARGEST",
+    "LONGEST",
+    "MOST_CODES",
+    "BinnedColumn",
+    "CategoricalColumn",
+    "Column",
+    "IntegerColumn",
+    "Label",
+    "LabelKind",
+    "NumericColumn",
+    "RealColumn",
+    "is_writable",
+]
 
 _T = TypeVar("_T")
-
-LARGEST = 2**53 - 1
-"""The largest whole number that every engine compares exactly, as a float64."""
-MOST_CODES = 2**20
-"""Most labels or bins of a column."""
-LONGEST = 1000
-"""Most characters of a label or of a column's name."""
-
-
-@dataclass(frozen=True)
-class Column(ABC):
-    """How one column's values become codes. Declared beforehand, never learned from private data."""
-
-    kind: ClassVar[str]
-    outsides: ClassVar[tuple[str, ...]]
-    """The choices for ``outside``."""
-
-    name: str
-    missing: bool = field(default=False, kw_only=True)
-    """Whether missing values are a category of their own; otherwise they are refused."""
-    outside: Outside = field(default="refuse", kw_only=True)
-    """Where values outside the schema go: refused, to "other", or (numbers) to the nearest bin."""
-    note: str = field(default="", kw_only=True, compare=False)
-    """A comment, written above the column in a schema file; it changes nothing."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _is_writable(self.name):
-            raise SchemaError(
-                f"a column's name must be text without null characters; got {brief(self.name)}."
-            )
-        if len(self.name) > LONGEST:
-            raise SchemaError(
-                f"the column name {brief(self.name)} is longer than {LONGEST:,} characters; shorten it."
-            )
-        if not isinstance(self.missing, bool):
-            raise self._wrong(f"missing must be true or false; got {brief(self.missing)}")
-        if self.outside not in self.outsides:
-            listed = ", ".join(map(repr, self.outsides))
-            raise self._wrong(f"outside must be one of {listed}; got {brief(self.outside)}")
-
-    @property
-    @abstractmethod
-    def declared(self) -> int:
-        """How many labels or bins there are."""
-
-    @property
-    @abstractmethod
-    def value_kind(self) -> LabelKind:
-        """What the values are once they are decoded."""
-
-    @abstractmethod
-    def code_labels(self) -> tuple[Label, ...]:
-        """One readable label a code: the label itself, the bin, "other", "missing"."""
-
-    @property
-    def size(self) -> int:
-        """How many codes there are."""
-        return self.declared + (self.outside == "other") + self.missing
-
-    @property
-    def other_code(self) -> int | None:
-        """The code of "other", where there is one."""
-        return self.declared if self.outside == "other" else None
-
-    @property
-    def missing_code(self) -> int | None:
-        """The code of missing values, where they are allowed."""
-        return self.size - 1 if self.missing else None
-
-    def _wrong(self, what: str) -> SchemaError:
-        return SchemaError(f"column {brief(self.name)}: {what}.")
-
-    def _check_codes(self, declared: int, what: str) -> None:
-        """Refuse so many labels or bins before any of them is made."""
-        if declared > MOST_CODES:
-            raise self._wrong(
-                f"it would have {declared:,} {what}, more than {MOST_CODES:,}. Declare fewer: wider bins "
-                '(bins = …), or the labels that matter and outside = "other"'
-            )
-
-    def _special_labels(self) -> tuple[str, ...]:
-        return ("other",) * (self.outside == "other") + ("missing",) * self.missing
 
 
 @dataclass(frozen=True)
@@ -125,6 +60,12 @@ class CategoricalColumn(Column):
     outsides: ClassVar[tuple[str, ...]] = ("refuse", "other")
 
     labels: tuple[Label, ...] = ()
+    ordered: bool = field(default=False, kw_only=True)
+    """Whether the labels are listed from low to high: "mild", "moderate", "severe"."""
+    prefix: int | None = field(default=None, kw_only=True)
+    """So many first characters of a text count: of 10115 the 101. Labels and synthetic values are such."""
+    aliases: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), kw_only=True)
+    """Other texts for a label, such as "f" and "F " for "F"."""
     other_label: Label | None = field(default=None, kw_only=True)
     """What "other" decodes to: for text "other" unless declared, for numbers a missing value."""
 
@@ -133,7 +74,7 @@ class CategoricalColumn(Column):
         self._check_codes(len(self.labels), "labels")
         for label in self.labels:
             self._check_label(label)
-        kinds = {_kind_of(label) for label in self.labels}
+        kinds = {kind_of(label) for label in self.labels}
         if kinds == {"integer", "real"}:
             object.__setattr__(self, "labels", tuple(float(label) for label in self.labels))
         elif len(kinds) > 1:
@@ -144,10 +85,49 @@ class CategoricalColumn(Column):
         if not self.size:
             raise self._wrong("at least one label is needed")
         self._check_other()
+        if not isinstance(self.ordered, bool):
+            raise self._wrong(f"ordered must be true or false; got {brief(self.ordered)}")
+        self._check_prefix()
+        self._check_aliases()
+
+    def _check_prefix(self) -> None:
+        if self.prefix is None:
+            return
+        if kind_of(self.prefix) != "integer" or not 1 <= self.prefix <= LONGEST:
+            raise self._wrong(f"prefix must be a number of characters, 1 or more; got {brief(self.prefix)}")
+        if self.value_kind != "text":
+            raise self._wrong("prefix needs labels of text: write them in quotes")
+        written = (*self.labels, *(spelling for _, spellings in self.aliases for spelling in spellings))
+        long = next((label for label in written if len(str(label)) > self.prefix), None)
+        if long is not None:
+            raise self._wrong(
+                f"the label {brief(long)} is longer than prefix = {self.prefix}, so no value could have it"
+            )
+
+    def _check_aliases(self) -> None:
+        named = {_text_of(label): label for label in self.labels}
+        taken = set(named) | set(self.missing_texts)
+        twice = sorted(set(named) & set(self.missing_texts))
+        if twice:
+            raise self._wrong(f"{brief(twice[0])} is a label and stands in missing_texts; keep one of them")
+        for label, spellings in self.aliases:
+            if label not in named:
+                raise self._wrong(f"aliases are given for {brief(label)}, which is no label")
+            for spelling in spellings:
+                self._check_text(spelling, "aliases")
+                if spelling in taken:
+                    raise self._wrong(f"the alias {brief(spelling)} already stands for something")
+                taken.add(spelling)
+
+    @cached_property
+    def spellings(self) -> dict[str, int]:
+        """The code of each alias."""
+        named = {_text_of(label): code for code, label in enumerate(self.labels)}
+        return {spelling: named[label] for label, spellings in self.aliases for spelling in spellings}
 
     def _check_label(self, label: Label) -> None:
         if isinstance(label, str):
-            if not _is_writable(label):
+            if not is_writable(label):
                 raise self._wrong("labels must be text without null characters")
             if len(label) > LONGEST:
                 raise self._wrong(
@@ -167,7 +147,7 @@ class CategoricalColumn(Column):
         if self.other_label is None:
             if self.value_kind == "text":
                 object.__setattr__(self, "other_label", "other")
-        elif self.labels and _kind_of(self.other_label) != self.value_kind:
+        elif self.labels and kind_of(self.other_label) != self.value_kind:
             raise self._wrong(f"other_label must be of the labels' type ({self.value_kind})")
         if self.other_label is not None:
             self._check_label(self.other_label)
@@ -176,23 +156,40 @@ class CategoricalColumn(Column):
                 f"{brief(self.other_label)} is a label: declare another other_label for outside values"
             )
 
+    def text_of(self, value: object) -> str | None:
+        """The text that a value means here, None for a missing one.
+
+        >>> CategoricalColumn("postcode", ("101", "102"), prefix=3).text_of(10115)
+        '101'
+        """
+        text = text_of(value)
+        if text is None or self.prefix is None or text in self.missing_texts:
+            return text
+        if isinstance(value, (str, bytes, bool, np.bool_)):
+            return text[: self.prefix]
+        # Every type of number must give the same prefix, and engines print no two real numbers alike.
+        number = number_of(value)
+        is_whole = number is not None and abs(number) <= LARGEST and number == int(number)
+        return text[: self.prefix] if is_whole else NO_TEXT
+
     @property
     def declared(self) -> int:
         return len(self.labels)
 
     @property
     def value_kind(self) -> LabelKind:
-        return _kind_of(self.labels[0]) if self.labels else "text"
+        return kind_of(self.labels[0]) if self.labels else "text"
 
     def code_labels(self) -> tuple[Label, ...]:
         return (*self.labels, *self._special_labels())
 
 
 @dataclass(frozen=True)
-class NumericColumn(Column):
+class NumericColumn(BinnedColumn):
     """A column of numbers between public bounds, in bins."""
 
     outsides: ClassVar[tuple[str, ...]] = ("refuse", "other", "clamp")
+    is_ordered: ClassVar[bool] = True
 
     low: float | None = None
     high: float | None = None
@@ -201,8 +198,7 @@ class NumericColumn(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bins is not None and (_kind_of(self.bins) != "integer" or self.bins < 1):
-            raise self._wrong(f"bins must be a whole number of at least 1; got {brief(self.bins)}")
+        self._check_bins(self.bins)
         self._check_codes(self.bins or len(self.edges or ()), "bins")
         if (self.edges is None) != (self.low is not None and self.high is not None):
             raise self._wrong("declare either low and high, or edges")
@@ -213,15 +209,6 @@ class NumericColumn(Column):
 
     @abstractmethod
     def _check_number(self, number: object) -> None: ...
-
-    @property
-    @abstractmethod
-    def bounds(self) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
-        """The edges of the bins: one more than there are bins."""
-
-    def _check_bounds(self) -> None:
-        if len(self.bounds) < 2 or not (np.diff(self.bounds) > 0).all():
-            raise self._wrong("edges must increase from bin to bin; use fewer bins or wider bounds")
 
 
 @dataclass(frozen=True)
@@ -270,6 +257,10 @@ class IntegerColumn(NumericColumn):
         """The largest whole number that fits."""
         return int(self.high) if self.edges is None else int(self.edges[-1]) - 1  # type: ignore[arg-type]  # as above
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.first, self.last
+
     @cached_property
     def bounds(self) -> npt.NDArray[np.int64]:
         if self.edges is not None:
@@ -308,8 +299,15 @@ class RealColumn(NumericColumn):
 
     kind: ClassVar[str] = "real"
 
+    decimals: int | None = field(default=None, kw_only=True)
+    """Decimals of synthetic numbers; as many as a float64 has if None. It changes nothing in reading."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.decimals is not None and (
+            kind_of(self.decimals) != "integer" or not 0 <= self.decimals <= 15
+        ):
+            raise self._wrong(f"decimals must be a whole number from 0 to 15; got {brief(self.decimals)}")
         if self.edges is None:
             if self.bins is None:
                 raise self._wrong("declare how many bins there are between low and high")
@@ -321,6 +319,11 @@ class RealColumn(NumericColumn):
             if not np.isfinite(self.bounds[-1] - self.bounds[0]):
                 raise self._wrong("bounds are too far apart for floating-point numbers")
         self._check_bounds()
+        first, last = self.steps
+        if self.decimals is not None and (last < first).any():
+            raise self._wrong(
+                f"a bin holds no number of {self.decimals} decimals; use wider bins or more decimals"
+            )
 
     def _check_number(self, number: object) -> None:
         is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
@@ -338,6 +341,28 @@ class RealColumn(NumericColumn):
         bounds = self.low + (self.high - self.low) * steps
         bounds[-1] = self.high
         return bounds
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return float(self.bounds[0]), float(self.bounds[-1])
+
+    @cached_property
+    def steps(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Of each bin the first and the last number of so many decimals, as multiples of the last decimal.
+
+        >>> RealColumn("price", low=0.0, high=1.0, bins=2, decimals=1).steps
+        (array([0., 5.]), array([ 4., 10.]))
+        """
+        scale = 10.0 ** (self.decimals or 0)
+        low, high = self.bounds[:-1], self.bounds[1:]
+        first, last = np.ceil(low * scale), np.floor(high * scale)
+        # The product may be rounded across an edge: what counts is the number that is written.
+        first += (first / scale < low).astype(np.float64)
+        first -= ((first - 1) / scale >= low).astype(np.float64)
+        is_last = np.arange(len(low)) == len(low) - 1
+        last += ((last + 1) / scale < high).astype(np.float64)
+        last -= np.where(is_last, last / scale > high, last / scale >= high)
+        return first, last
 
     @property
     def declared(self) -> int:
@@ -358,18 +383,6 @@ def _pairs(edges: Sequence[_T]) -> list[tuple[_T, _T]]:
     return list(pairwise(edges))
 
 
-def _kind_of(label: object) -> LabelKind:
-    if isinstance(label, bool):
-        return "boolean"
-    if isinstance(label, int):
-        return "integer"
-    return "real" if isinstance(label, float) else "text"
-
-
-def _is_writable(text: str) -> bool:
-    """Whether every engine and file can hold this text: valid Unicode, without null characters."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
+def _text_of(label: Label) -> str:
+    """A label as the key of a TOML table."""
+    return str(label).lower() if isinstance(label, bool) else str(label)

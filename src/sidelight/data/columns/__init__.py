@@ -1,0 +1,1 @@
+"""What a column declares, and what one of its values means."""

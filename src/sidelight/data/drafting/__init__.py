@@ -1,0 +1,1 @@
+"""A first schema, from a public table."""
