@@ -1,4 +1,4 @@
-"""What fits a model to noisy answers, in mechanisms that have a choice."""
+"""Estimators: what fits a model to noisy answers, in mechanisms that have a choice."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

@@ -1,21 +1,26 @@
 """Reconstruction by residuals: from noisy marginals to all marginals below them, without a tree.
 
     least squares    r_S  ← inverse-variance mean of the residuals of all noisy marginals that hold S
-    non-negative     min  Σ_S ‖r_S − r̂_S‖²/v_S    such that no cell of a known marginal is below 0
+    non-negative     min  Σ_S ‖r_S − r̂_S‖²/u_S    such that no cell of a known marginal is below 0
+
+with u_S = v_S/m_S for a residual that m_S of the largest known marginals hold: what each of them pushes it by
+counts as a mean, not as a sum. An empty cell of a pair is many empty cells of each triple above it, and of
+every such triple; with v_S itself, single attributes, which are known best, give way to all of them.
 
 The second is solved in its dual. With multipliers y_B ≥ 0 for the cells of the largest known marginals,
 
-    r_S = r̂_S + v_S R_S Σ_{B⊇S} (y_B summed over B ∖ S)/n_{B∖S},       y_B ← max(0, y_B − t M_B(r))
+    r_S = r̂_S + u_S R_S Σ_{B⊇S} (y_B summed over B ∖ S)/n_{B∖S},       y_B ← max(0, y_B − t M_B(r))
 
-in accelerated steps t = 1/L, L = max_S v_S Σ_{B⊇S} 1/n_{B∖S}. All marginals are sums of the same residuals at
+in accelerated steps t = 1/L, L = max_S u_S Σ_{B⊇S} 1/n_{B∖S}. All marginals are sums of the same residuals at
 every step, so they agree with each other; what is still below 0 at the end is cut off when it is asked for.
 
 Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon (2024), "Efficient and private marginal reconstruction with
-local non-negativity", arXiv:2410.01091 (GReM-LNN), for the problem. Where we differ: the total is fixed,
-as the exact one or the noisy one; steps are accelerated and stop by themselves.
+local non-negativity", arXiv:2410.01091 (GReM-LNN), for the problem. Where we differ: u_S for v_S; the
+total is fixed, as the exact one or the noisy one; steps are accelerated and stop by themselves.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -51,7 +56,8 @@ class ResidualReconstruction:
     max_steps: int = 200
     """Most steps towards counts of at least 0; with none, what is below 0 is cut off and no more."""
     tolerance: float = 1e-3
-    """Stop when what is below 0 is this share of the total, on the mean of all marginals."""
+    """Stop when what is below 0, and what was pushed above it, is each at most this share of the total, on
+    the mean of all marginals."""
 
     def __post_init__(self) -> None:
         _check.one_of(("non-negative", "least-squares"), constraint=self.constraint)
@@ -100,11 +106,12 @@ class _Dual:
         self._fitted = np.concatenate(
             [known.parts[attrs].values.reshape(-1) for sets in by_shape.values() for attrs in sets]
         )
-        self._variances = np.concatenate(
+        held = Counter(below for attrs in known.maximal for below in subsets(attrs))
+        self._yields = np.concatenate(
             [
-                np.full(known.parts[attrs].values.size, known.parts[attrs].variance if attrs else 0.0)
+                np.full(part.values.size, part.variance / held[attrs] if attrs else 0.0)
                 for sets in by_shape.values()
-                for attrs in sets
+                for attrs, part in ((attrs, known.parts[attrs]) for attrs in sets)
             ]
         )
         self._fitted[self._start[()]] = known.total
@@ -120,12 +127,12 @@ class _Dual:
         return [_Group.of(shape, sets, self._start) for shape, sets in by_shape.items()]
 
     def _steepness(self) -> Array:
-        """L for each residual: v_S Σ_{B⊇S} 1/n_{B∖S}."""
+        """L for each residual: u_S Σ_{B⊇S} 1/n_{B∖S}."""
         found = np.zeros(self._fitted.size)
         for group in self._groups:
             for part in group.parts:
                 np.add.at(found, part.cells, np.full(part.cells.shape, part.share))
-        return np.asarray(found * self._variances)
+        return np.asarray(found * self._yields)
 
     def run(self, most: int, tolerance: float) -> dict[Attrs, Array]:
         """The residuals after at most so many steps."""
@@ -136,7 +143,7 @@ class _Dual:
         for _ in range(most):
             marginals = [group.marginals(residuals) for group in self._groups]
             negative = -sum(float(np.minimum(tables, 0.0).sum()) for tables in marginals)
-            if negative <= tolerance * self._known.total * number:
+            if max(negative, _overshot(ahead, marginals)) <= tolerance * self._known.total * number:
                 break
             after = [np.maximum(y - self._step * m, 0.0) for y, m in zip(ahead, marginals, strict=True)]
             # Momentum is dropped whenever it points away from where the last step went.
@@ -160,13 +167,23 @@ class _Dual:
         pushed = np.zeros(self._fitted.size)
         for group, tables in zip(self._groups, multipliers, strict=True):
             group.push(tables, pushed)
-        pushed *= self._variances
+        pushed *= self._yields
         for shape, where in self._shapes:
             tables = pushed[where].reshape(-1, *shape)
             for axis in range(1, tables.ndim):
                 tables = tables - tables.mean(axis=axis, keepdims=True)
             pushed[where] = tables.reshape(-1)
         return self._fitted + pushed
+
+
+def _overshot(multipliers: list[Array], marginals: list[Array]) -> float:
+    """What is above 0 in cells that are pushed up, each by its push as a share of the largest."""
+    most = max((float(y.max(initial=0.0)) for y in multipliers), default=0.0)
+    above = sum(
+        float((np.maximum(y, 0.0) * np.maximum(m, 0.0)).sum())
+        for y, m in zip(multipliers, marginals, strict=True)
+    )
+    return above / most if most > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

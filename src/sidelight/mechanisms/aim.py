@@ -50,6 +50,7 @@ class AIM(Mechanism):
 
     name = "aim"
     public_data = "unused"
+    takes_groups = True
     papers = (
         Paper(
             authors=("McKenna", "Mullins", "Sheldon", "Miklau"),
@@ -121,7 +122,7 @@ class AIM(Mechanism):
         return Outcome(model, tuple(measurements), curator.events)
 
     def _estimators(self) -> tuple[Estimator, Estimator]:
-        """Of the rounds, and of the last fit."""
+        """The estimators of the rounds and of the last fit."""
         if isinstance(self.estimator, MirrorDescent):
             return self.estimator, self.final_estimator
         return ResidualReconstruction(max_steps=0), ResidualReconstruction()

@@ -14,11 +14,12 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.paper import Paper
-from sidelight.mechanisms.told import JointRound, Opening
+from sidelight.mechanisms.told import GroupedValues, JointRound, Opening
 from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
 from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
+from sidelight.public.source import require_whole_records
 from sidelight.queries.workload import Workload
 from sidelight.uncertainty.model_error import ModelDispersion, model_error
 
@@ -54,10 +55,12 @@ class Outcome:
     """Told by JAM."""
     aperture: Opening | None = None
     """Told by APERTURE."""
+    groups: tuple[GroupedValues, ...] = ()
+    """Attributes whose values were modelled in groups."""
     public_attrs: tuple[str, ...] = ()
     """Attributes about which the public data held information."""
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None
-    """Of the measured marginals, where the fit weighed a prior against them: see ``model_error``."""
+    """Dispersion of measured marginals, where the fit weighed a prior against them: see ``model_error``."""
 
     @property
     def model_error(self) -> ModelDispersion | None:
@@ -90,6 +93,9 @@ class Mechanism(ABC):
     papers: ClassVar[tuple[Paper, ...]] = ()
     """Where the mechanism comes from; release cards and reports cite it."""
 
+    takes_groups: ClassVar[bool] = False
+    """Whether it can be asked about groups of values (``bins.py``): it measures marginals or cells alone."""
+
     @abstractmethod
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         """Spend the curator's allotment; return what may be published."""
@@ -119,16 +125,29 @@ class Mechanism(ABC):
                 f"mechanism {self.name!r} starts from public data, and none was given. Give a public table "
                 "(public=…, --public), or choose a mechanism that needs none: mwem, aim."
             )
-        if self.public_data == "needed" and not isinstance(public, Table):
-            raise SettingError(
-                f"mechanism {self.name!r} takes one public table; a prior, an earlier release or several "
-                "tables can be given to mechanism='aperture'."
-            )
         if self.public_data == "unused" and public is not None:
             raise SettingError(
                 f"mechanism {self.name!r} does not use public data, but a public table was given. "
                 "Leave it out, or choose a mechanism that uses it."
             )
+        if public is not None:
+            self.check_public(domain, public)
+
+    def check_public(self, domain: Domain, public: Any) -> None:
+        """Refuse public data that this mechanism cannot use, and name one that can.
+
+        Most take one table that tells of every attribute.
+        """
+        if not isinstance(public, Table):
+            raise SettingError(
+                f"mechanism {self.name!r} takes one public table that fits the schema; what was given is "
+                "of another kind, is weighted, or leaves values open. Mechanism 'aperture' can use that."
+            )
+        require_whole_records(self.name, domain, [public])
+
+    def public_notes(self, domain: Domain, public: Any) -> tuple[str, ...]:
+        """What of the public data this mechanism cannot use, in sentences."""
+        return ()
 
     def settings(self) -> dict[str, Any]:
         """Every field with its value, as plain values."""

@@ -42,7 +42,7 @@ from sidelight.queries.workload import Workload
 from sidelight.select.score import SignedError
 
 _FIRST_SEED = 0
-"""Of the first round's queries, and of values that no drawn query names: they are public."""
+"""Seed of the first round's queries, and of values that no drawn query names: both are public."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,16 +67,20 @@ class DualQuery(Mechanism):
     """How many queries are drawn each round (s)."""
     max_rounds: int = 500
     """Most rounds, and records; fewer where the budget does not pay for more (T)."""
-    oracle_seconds: float = 10.0
-    """Most seconds that one integer program may take; then the best record found is taken."""
+    oracle_nodes: int = 1000
+    """Most nodes that branch and bound may visit for one record; then the best one found is taken."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     accounting: Literal["zcdp", "pure"] = "zcdp"
     """Draws counted in ρ, or in ε as in the paper's first theorem."""
 
     def __post_init__(self) -> None:
-        _check.positive(step=self.step, oracle_seconds=self.oracle_seconds)
-        _check.positive_integer(queries_per_round=self.queries_per_round, max_rounds=self.max_rounds)
+        _check.positive(step=self.step)
+        _check.positive_integer(
+            queries_per_round=self.queries_per_round,
+            max_rounds=self.max_rounds,
+            oracle_nodes=self.oracle_nodes,
+        )
         _check.share(total_share=self.total_share)
         _check.one_of(("zcdp", "pure"), accounting=self.accounting)
 
@@ -97,12 +101,12 @@ class DualQuery(Mechanism):
                 drawn = curator.draw_cells(queries, score, cost, number=self.queries_per_round)
             # OPTIMISE: a record that satisfies as many of them as possible.
             clauses = [_clause(queries[which], domain, cell) for which, cell in drawn]
-            answer = best_record(domain, clauses, seconds=self.oracle_seconds, rng=rng)
+            answer = best_record(domain, clauses, nodes=self.oracle_nodes, rng=rng)
             records.append(answer.record)
             late += not answer.is_best
         notes = (
             f"{len(records)} rounds gave {len(records)} records; in {late} of them the integer program was "
-            f"cut off after {self.oracle_seconds:g} s, and the best record found was taken.",
+            f"cut off after {self.oracle_nodes:,} nodes, and the best record found was taken.",
         )
         return Outcome(_model(domain, records, n), (), curator.events, notes=notes)
 
@@ -167,7 +171,7 @@ class DualQuery(Mechanism):
             notes=(
                 "DualQuery measures nothing: it draws queries, and a record answers each draw. Rounds, and "
                 f"synthetic records of its own: {examples}.",
-                f"Each round may take {self.oracle_seconds:g} s for an integer program.",
+                f"Each round solves an integer program, with {self.oracle_nodes:,} nodes at most.",
             ),
         )
 

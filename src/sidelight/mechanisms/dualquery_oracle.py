@@ -7,11 +7,12 @@
     Σ_a Σ_{v∈k} x_av ≤ |k| − 1            for each combination k that the schema declares impossible
 
 Values that no query and no combination names are one value, "another one", which is drawn afterwards. HiGHS
-solves the program (SciPy's ``milp``) within a time limit; where it finds nothing in time, the record of a
-greedy ascent is taken.
+solves the program (SciPy's ``milp``) by branch and bound, and is stopped after so many nodes; where it has
+found nothing by then, the record of a greedy ascent is taken. Nodes are counted, not seconds, so that a run
+which is repeated or resumed has the same records on any machine.
 
 PRIVACY: the oracle sees queries that were drawn, and were paid for, and the public domain. Whatever record it
-gives, by whatever way and after whatever time, is post-processing: a worse one costs accuracy alone.
+gives, by whatever way, is post-processing: a worse one costs accuracy alone.
 """
 
 from collections.abc import Sequence
@@ -55,15 +56,13 @@ class Answer:
     is_best: bool
 
 
-def best_record(
-    domain: Domain, queries: Sequence[Clause], *, seconds: float, rng: np.random.Generator
-) -> Answer:
-    """A record that satisfies as many of these queries as can be found in time.
+def best_record(domain: Domain, queries: Sequence[Clause], *, nodes: int, rng: np.random.Generator) -> Answer:
+    """A record that satisfies as many of these queries as so many nodes can find.
 
     >>> domain = Domain.of({"a": 2, "b": 3})
     >>> is_a, is_b = (("a", frozenset([1])),), (("b", frozenset([2])),)
     >>> queries = [Clause(is_a, is_negated=False), Clause(is_b, is_negated=True)]
-    >>> found = best_record(domain, queries, seconds=5.0, rng=np.random.default_rng(0))
+    >>> found = best_record(domain, queries, nodes=100, rng=np.random.default_rng(0))
     >>> found.is_best, int(found.record[0]), int(found.record[1]) != 2
     (True, 1, True)
     """
@@ -73,7 +72,7 @@ def best_record(
         constraints=program.constraints,
         integrality=program.integrality,
         bounds=Bounds(0, 1),
-        options={"time_limit": seconds},
+        options={"node_limit": nodes},
     )
     found = [] if solved.x is None else [program.record(np.rint(solved.x), rng)]
     if solved.status != 0 or not found:

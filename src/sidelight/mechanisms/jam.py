@@ -15,19 +15,17 @@ uniform model, as the paper says and its code does not; the full closure is filt
 the diagnostic second draw of the code is not made (spec 9.4, J5–J9).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sidelight import _check
 from sidelight.curator.curator import Curator
-from sidelight.data.compact import count_compactly
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
-from sidelight.errors import DataError
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
@@ -44,6 +42,7 @@ from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
+from sidelight.public.source import PublicRecords, require_records, sources_of
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
 from sidelight.select.joint import JointCandidate, JointError
@@ -100,7 +99,8 @@ class JAM(Mechanism):
         total_cost, _ = rho.split(self.total_share)
         n = curator.total(total_cost)
         closure = list(workload.closure(domain))
-        proxies = _Proxies(public, closure, total=n)
+        told = PublicRecords.of(domain, sources_of(self.name, public))
+        proxies = _Proxies(told, closure, total=n)
 
         model = GraphicalModel.uniform(domain, total=n)
         taken: list[_Taken] = []
@@ -113,7 +113,7 @@ class JAM(Mechanism):
             used = 1 - curator.remaining.value / rho.value
             limit = self.max_model_mb * (float(used) if t else 1 / self.rounds)
             allowed = tractable(domain, [m.query.attrs for m in taken], closure, limit_mb=limit)
-            candidates = self._candidates(allowed, taken, is_last=t == self.rounds - 1)
+            candidates = self._candidates(allowed, taken, proxies, is_last=t == self.rounds - 1)
             score = JointError(model, proxies, cell_noise=expected_l1_noise(1, stddev))
             chosen = curator.select(candidates, score, select_cost)
             # MEASURE it, or take it from the public table.
@@ -123,7 +123,7 @@ class JAM(Mechanism):
             else:
                 taken.append(_Taken.of(curator.measure(query, measure_cost).against(model)))
             # ESTIMATE a model that agrees with everything taken so far.
-            weights = [self._weight(one, n, public.records) for one in taken]
+            weights = [self._weight(one, n, told) for one in taken]
             model = self.estimator.estimate(domain, taken, total=n, start=model, precisions=weights)
 
         model = self.final_estimator.estimate(domain, taken, total=n, precisions=weights)
@@ -136,29 +136,32 @@ class JAM(Mechanism):
         )
 
     def _candidates(
-        self, allowed: Sequence[tuple[str, ...]], taken: Sequence["_Taken"], *, is_last: bool
+        self, allowed: Sequence[Attrs], taken: Sequence["_Taken"], told: Container[Attrs], *, is_last: bool
     ) -> list[JointCandidate]:
-        # PRIVACY: which candidates there are follows from past selections alone.
+        # PRIVACY: which candidates there are follows from public data and past selections alone.
         known = set() if self.repeat_public else {one.query.attrs for one in taken if one.is_public}
         candidates = [JointCandidate(tau, is_public=False) for tau in allowed]
         if not (is_last and self.last_round == "private"):
-            candidates += [JointCandidate(tau, is_public=True) for tau in allowed if tau not in known]
+            candidates += [
+                JointCandidate(tau, is_public=True) for tau in allowed if tau in told and tau not in known
+            ]
         return candidates
 
-    def _weight(self, one: "_Taken", n: float, public_records: int) -> ArrayLike:
+    def _weight(self, one: "_Taken", n: float, told: PublicRecords) -> ArrayLike:
         if self.weighting == "equal":
             return 1.0
         if self.weighting == "public-error" and one.is_public:
             # A public count c̃ = (n/n̂) c has a sampling variance of about (n/n̂)² max(c, 1).
-            scale = n / public_records
+            scale = n / told.records_of(*one.query.attrs)
             return 1 / (scale**2 * np.maximum(one.answer / scale, 1.0))
         return one.precision
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
         check_sizes(domain, workload, limit_mb=self.max_model_mb, oversized=self.oversized, name=self.name)
-        if public is not None and not public.records:
-            raise DataError("the public table has no records; give one that has, or choose mechanism='aim'.")
+
+    def check_public(self, domain: Domain, public: Any) -> None:
+        require_records(sources_of(self.name, public), domain)
 
     def noisiest(
         self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
@@ -182,20 +185,24 @@ class JAM(Mechanism):
 
 
 class _Proxies(Mapping[Attrs, NDArray[np.float64]]):
-    """(n/n̂) q_τ(D̂), the public table's marginals scaled to n; stored compactly, scaled when asked for."""
+    """(n/n̂) q_τ(D̂), the marginals that public data tell of, scaled to n; kept compactly."""
 
-    def __init__(self, public: Table, closure: Sequence[Attrs], *, total: float) -> None:
-        self._counts = count_compactly(public, closure)
-        self._scale = total / public.records
+    def __init__(self, public: PublicRecords, closure: Sequence[Attrs], *, total: float) -> None:
+        self._told = frozenset(tau for tau in closure if public.holds(tau))
+        self._shares = public.kept_frequencies([tau for tau in closure if tau in self._told])
+        self._total = total
+
+    def __contains__(self, tau: object) -> bool:
+        return tau in self._told
 
     def __getitem__(self, tau: Attrs) -> NDArray[np.float64]:
-        return self._scale * self._counts[tau].wide().reshape(-1).astype(np.float64)
+        return self._total * self._shares[tau].reshape(-1)
 
     def __iter__(self) -> Iterator[Attrs]:
-        return iter(self._counts)
+        return iter(self._shares)
 
     def __len__(self) -> int:
-        return len(self._counts)
+        return len(self._shares)
 
 
 @dataclass(frozen=True, eq=False)

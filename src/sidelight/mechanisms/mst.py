@@ -46,6 +46,7 @@ class MST(Mechanism):
 
     name = "mst"
     public_data = "unused"
+    takes_groups = True
     papers = (
         Paper(
             authors=("McKenna", "Miklau", "Sheldon"),
@@ -111,7 +112,7 @@ class MST(Mechanism):
         return merging.expanded(small)
 
     def _costs(self, allotment: Cost, named: Attrs, pairs: Sequence[Attrs]) -> tuple[Cost, Cost, Cost]:
-        """Of each one-way marginal, each selection and each pair; a lone attribute gets all there is."""
+        """Costs of a one-way marginal, of a selection and of a pair; a lone attribute gets all there is."""
         edges = joining(pairs)
         if not edges:
             return allotment / len(named), allotment * 0, allotment * 0

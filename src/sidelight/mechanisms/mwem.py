@@ -33,8 +33,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.query import Marginal, Query
 from sidelight.queries.workload import Workload
-from sidelight.select.number_error import NumberError
-from sidelight.select.score import ModelError
+from sidelight.select.score import CellError, ModelError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +42,7 @@ class MWEM(Mechanism):
 
     name = "mwem"
     public_data = "unused"
+    takes_groups = True
     papers = (
         Paper(
             authors=("Hardt", "Ligett", "McSherry"),
@@ -149,7 +149,7 @@ class MWEM(Mechanism):
     ) -> Query:
         if self.candidates == "queries":
             query, index = curator.select_cell(
-                candidates, NumberError(model), select_cost, method=self.selection
+                candidates, CellError(model), select_cost, method=self.selection
             )
             return part(query, index, curator.domain)
         penalty = mwem_check.penalty(self.penalty, measure_cost, curator.unit)

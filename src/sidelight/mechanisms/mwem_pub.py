@@ -20,7 +20,7 @@ composition is the looser bound; the difference stays in the ledger for another 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,12 +35,13 @@ from sidelight.mechanisms.public_support import (
     ONE_NUMBER,
     check_public_share,
     check_rounds,
+    left_out_notes,
     numbers_noisiest,
-    require_public_records,
+    public_support,
+    require_public_support,
     support_notes,
     support_outlook,
 )
-from sidelight.models.support import Support
 from sidelight.models.support_weights import SupportWeights
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.convert import advanced
@@ -48,7 +49,7 @@ from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.workload import Workload
-from sidelight.select.number_error import NumberError
+from sidelight.select.score import CellError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +104,8 @@ class MWEMPub(Mechanism):
         n = curator.total(total_cost)
         select_cost, measure_cost = self._costs(curator.remaining)
 
-        start = Support.of_table(
-            public, total=n, share=self.public_share, seed=self.seed, domain=curator.domain
+        start = public_support(
+            self.name, public, curator.domain, total=n, share=self.public_share, seed=self.seed
         )
         start = start.uniform if self.prior == "uniform" else start
         fit = SupportWeights(start, workload.attribute_sets, max_cache_mb=self.max_cache_mb)
@@ -114,9 +115,7 @@ class MWEMPub(Mechanism):
         for _ in range(self.rounds):
             played += fit.weights
             # SELECT the number that the model answers worst, among all cells of the workload.
-            query, cell = curator.select_cell(
-                candidates, NumberError(fit), select_cost, method=self.selection
-            )
+            query, cell = curator.select_cell(candidates, CellError(fit), select_cost, method=self.selection)
             # MEASURE it.
             asked = fit.asked(part(query, cell, curator.domain))
             made = curator.measure(asked.query, measure_cost, noise="laplace").against(fit)
@@ -153,9 +152,11 @@ class MWEMPub(Mechanism):
             return each.split(Fraction(1, 2))
         return each.split(Fraction(2, 2 + self._select_divisor))
 
-    def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
-        super().check(domain, workload, public)
-        require_public_records(public, domain)
+    def check_public(self, domain: Domain, public: Any) -> None:
+        require_public_support(self.name, domain, public)
+
+    def public_notes(self, domain: Domain, public: Any) -> tuple[str, ...]:
+        return left_out_notes(self.name, domain, public)
 
     def check_total(self, total: float, *, allotment: Cost, unit: Unit) -> None:
         sigma = stddev_of(ONE_NUMBER, self._measure_cost(allotment, unit), unit, noise="laplace")

@@ -21,7 +21,7 @@ works too: n is measured first (9.2, N8).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,8 +36,10 @@ from sidelight.mechanisms.public_support import (
     ONE_NUMBER,
     check_public_share,
     check_rounds,
+    left_out_notes,
     numbers_noisiest,
-    require_public_records,
+    public_support,
+    require_public_support,
     support_notes,
     support_outlook,
 )
@@ -48,7 +50,7 @@ from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.workload import Workload
-from sidelight.select.number_error import NumberError
+from sidelight.select.score import CellError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +123,7 @@ class PMWPub(Mechanism):
         for _ in range(self.rounds):
             played += fit.weights
             # SELECT the number that the model answers worst, among all cells of the workload.
-            query, cell = curator.select_cell(
-                candidates, NumberError(fit), select_cost, method=self.selection
-            )
+            query, cell = curator.select_cell(candidates, CellError(fit), select_cost, method=self.selection)
             # MEASURE it.
             asked = fit.asked(part(query, cell, curator.domain))
             measurements.append(curator.measure(asked.query, measure_cost).against(fit))
@@ -147,7 +147,9 @@ class PMWPub(Mechanism):
         if self.support == "random" or public is None:
             start = Support.random(domain, records=self.support_records, seed=self.seed, total=n)
         else:
-            start = Support.of_table(public, total=n, share=self.public_share, seed=self.seed, domain=domain)
+            start = public_support(
+                self.name, public, domain, total=n, share=self.public_share, seed=self.seed
+            )
         return start.uniform if self.prior == "uniform" else start
 
     def _to_apply(
@@ -160,9 +162,11 @@ class PMWPub(Mechanism):
         kept = np.flatnonzero(errors >= errors[-1] / 2)
         return [known[index] for index in order.permutation(kept)]
 
-    def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
-        super().check(domain, workload, public)
-        require_public_records(public, domain)
+    def check_public(self, domain: Domain, public: Any) -> None:
+        require_public_support(self.name, domain, public)
+
+    def public_notes(self, domain: Domain, public: Any) -> tuple[str, ...]:
+        return left_out_notes(self.name, domain, public)
 
     def check_total(self, total: float, *, allotment: Cost, unit: Unit) -> None:
         check_rounds(self.rounds, total, stddev_of(ONE_NUMBER, self._measure_cost(allotment, unit), unit))

@@ -4,6 +4,7 @@ Checks before a run, the noise and memory to expect, and remarks on values that 
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from sidelight import _check
 from sidelight.data.domain import Domain
@@ -15,9 +16,12 @@ from sidelight.models.support import Support, missing_values
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
+from sidelight.public.source import PublicRecords, records_telling, require_whole_records, sources_of
 from sidelight.queries.query import Cell, Marginal
 from sidelight.queries.workload import Workload
 
+_MOST_RECORDS = 2**31
+"""Most records of a support: all there may be."""
 ONE_NUMBER = Cell((), ())
 """A cell of a marginal, for its sensitivity, which is the same for all cells."""
 
@@ -57,18 +61,40 @@ def check_rounds(rounds: int, n: float, stddev: float) -> None:
     )
 
 
-def require_public_records(public: Table | None, domain: Domain) -> None:
-    """Refuse an empty public table, or one over other attributes."""
-    if public is None:
-        return
-    if public.domain != domain:
-        raise DataError(
-            "the public table has other attributes than the schema; encode it with the same schema."
-        )
-    if public.records == 0:
-        raise DataError("the public table holds no records, so its support is empty. Give another one.")
+def require_public_support(who: str, domain: Domain, public: Any) -> None:
+    """Refuse public data without records that have every attribute."""
+    require_whole_records(who, domain, sources_of(who, public))
     if domain.impossible:
-        Support.of_table(public, total=1.0, domain=domain)  # refuses a table of impossible records alone
+        public_support(who, public, domain, total=1.0)  # refuses tables of impossible records alone
+
+
+def left_out_notes(who: str, domain: Domain, public: Any) -> tuple[str, ...]:
+    """How many public records a mechanism that reweighs them leaves out, because they leave a value open."""
+    sources = sources_of(who, public)
+    every = sum(source.records for source in sources)
+    whole = sum(records_telling(source, domain.attrs) for source in sources)
+    if round(whole) >= round(every):
+        return ()
+    return (
+        f"{who} reweighs whole public records: it uses {whole:,.0f} of {every:,.0f}, and leaves out those "
+        "that do not tell of every column; aperture would use them.",
+    )
+
+
+def public_support(
+    who: str, public: Any, domain: Domain, *, total: float, share: float = 1.0, seed: int = 0
+) -> Support:
+    """The public records that have every attribute, weighted as they count; or a random share of them."""
+    if isinstance(public, Table) and public.domain == domain:
+        return Support.of_table(public, total=total, share=share, seed=seed, domain=domain)
+    records = PublicRecords.of(domain, sources_of(who, public))
+    whole = records.whole(most=_MOST_RECORDS, seed=seed, share=share)
+    if whole is None:
+        raise DataError(
+            "no public record has every attribute without a combination that the schema declares impossible. "
+            "Check the combinations, or give another public table."
+        )
+    return whole.distinct.with_total(total)
 
 
 def support_notes(support: Support, workload: Workload) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ _WHERE = {
     "aim": "sidelight.mechanisms.aim:AIM",
     "mst": "sidelight.mechanisms.mst:MST",
     "hdmm": "sidelight.mechanisms.hdmm.hdmm:HDMM",
+    "gem": "sidelight.mechanisms.gem.gem:GEM",
+    "gem-pub": "sidelight.mechanisms.gem.gem_pub:GEMPub",
     "dualquery": "sidelight.mechanisms.dualquery:DualQuery",
     "mwem": "sidelight.mechanisms.mwem:MWEM",
     "mwem-pub": "sidelight.mechanisms.mwem_pub:MWEMPub",

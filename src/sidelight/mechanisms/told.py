@@ -5,9 +5,46 @@ All of it is an output of the mechanism, or public: it may be published like the
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from sidelight.data.domain import Attrs
+from sidelight.data.grouping import Groups
+from sidelight.errors import ReleaseError
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedValues:
+    """An attribute whose neighbouring values were modelled in groups."""
+
+    attr: str
+    values: int
+    """How many values it has."""
+    starts: tuple[int, ...]
+    """The first code of each group."""
+
+    def __post_init__(self) -> None:
+        if not all(a < b for a, b in pairwise((*self.starts, self.values))) or self.starts[:1] != (0,):
+            raise ReleaseError("the groups of an attribute's values must follow each other from code 0 on.")
+
+    @classmethod
+    def of(cls, attr: str, groups: Groups) -> "GroupedValues":
+        """The attribute, from the group of each of its codes.
+
+        >>> GroupedValues.of("age", (0, 0, 1, 2, 2)).starts
+        (0, 2, 3)
+        """
+        return cls(
+            attr=attr, values=len(groups), starts=tuple(groups.index(g) for g in range(max(groups) + 1))
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What a reader of the release should know."""
+        return (
+            f"{self.attr}: its {self.values} values were modelled in {len(self.starts)} groups. Within a "
+            "group, a value has the same share whatever the other attributes are."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +89,11 @@ class Opening:
     particle_share: float
     """Share of the budget that was kept for particles."""
     cut: tuple[str, ...] = ()
-    """Attributes whose public relations were cut off, in order; public data as a whole are called *."""
+    """Attributes whose public relations were cut off, in order; × is all relations, * all public data."""
     is_bare: bool = False
     """Whether the answers alone were found better than the answers with public data, at the end."""
     alpha: Mapping[str, float] = field(default_factory=dict, repr=False)
-    """How strongly the public model was smoothed, by attribute: in releases of before."""
+    """How strongly the public model was smoothed, by attribute; older releases alone say it."""
     records_share: float | None = None
     """Share of the release that was mixed into the tree; None where there was nothing to take."""
     particle_rounds: int = 0

@@ -6,14 +6,14 @@ Its marginals are those of both, mixed; its synthetic records come from both, in
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sidelight.data.count_source import count_many
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError
+from sidelight.models.evidence import Evidence
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.model import Array, ModelState
 from sidelight.models.support import Support
@@ -43,17 +43,25 @@ class Blend:
         return self.model.total
 
     def count(self, attrs: Attrs) -> Array:
-        return self.count_many([attrs])[0]
-
-    def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
-        """Many marginals at once; work that they have in common is done once."""
-        return count_many(self, wanted)
+        return (1 - self.share) * self.model.count(attrs) + self.share * self.records.count(attrs)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """The same one at a time, in the order of least work, each with its index in ``wanted``."""
+        """Many marginals, in the order of least work, each with its index in ``wanted``."""
         for place, counts in self.model.count_each(wanted):
-            ((_, other),) = self.records.count_each([tuple(wanted[place])])
-            yield place, (1 - self.share) * counts + self.share * other
+            yield place, (1 - self.share) * counts + self.share * self.records.count(wanted[place])
+
+    def given(self, evidence: Evidence) -> "Blend | GraphicalModel | Support | None":
+        """Both parts under a condition, each with the share that meets it."""
+        tree, records = self.model.given(evidence), self.records.given(evidence)
+        of_tree = 0.0 if tree is None else (1 - self.share) * tree.total
+        of_records = 0.0 if records is None else self.share * records.total
+        left = of_tree + of_records
+        if tree is None or not of_tree > 0:
+            return records.with_total(left) if records is not None and left > 0 else None
+        tree = replace(tree, total=left)
+        if records is None or not of_records > 0:
+            return tree
+        return Blend(tree, records.with_total(left), of_records / left)
 
     def sample(self, records: int, *, seed: int) -> Table:
         """Synthetic records from both, in shares as close to these as whole records allow."""

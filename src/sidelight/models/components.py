@@ -21,6 +21,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError
+from sidelight.models.evidence import Evidence, along
 from sidelight.models.fold import Fold
 from sidelight.models.model import Array, ModelState
 from sidelight.models.rounding import round_to
@@ -110,6 +111,18 @@ class Components:
         fitted = _Component(together, merged.weights / merged.weights.sum())
         apart = tuple(component for component in self.components if component not in touched)
         return Components(self.domain, (*apart, fitted), self.total)
+
+    def given(self, evidence: Evidence) -> "Components | None":
+        """Each component under its part of a condition."""
+        parts, left = [], self.total
+        for component in self.components:
+            weights = component.weights * along(component.attrs, evidence)
+            share = float(weights.sum())
+            if not share > 0:
+                return None
+            parts.append(_Component(component.attrs, weights / share))
+            left *= share
+        return Components(self.domain, tuple(parts), left)
 
     def sample(self, records: int, *, seed: int) -> Table:
         rng = np.random.default_rng(seed)

@@ -114,7 +114,7 @@ class _Way:
     aligned: tuple[int, ...]
     """The marginal's shape with an axis of 1 for everything summed away."""
     written_out: tuple[int, ...]
-    """The same with the columns written out."""
+    """The same shape, with the axes of the columns written out."""
 
     @classmethod
     def of(cls, axes: list[int], split: int, shape: tuple[int, ...]) -> "_Way":

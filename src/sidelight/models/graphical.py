@@ -5,8 +5,9 @@ differential privacy", arXiv:1901.09136. Attributes that no potential touches ar
 independent of the rest; combinations declared impossible have no mass.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight._foreign import check_size
-from sidelight.data.count_source import count_many
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import Mask, masks
 from sidelight.data.table import Table
-from sidelight.errors import SchemaError, WorkloadError
+from sidelight.errors import InputError, SchemaError, WorkloadError
+from sidelight.models.evidence import Evidence
 from sidelight.models.model import ModelState
 from sidelight.models.sampling import codes_along_tree
 from sidelight.trees.arrays import arrays
@@ -102,20 +103,34 @@ class GraphicalModel:
 
     def count(self, attrs: Attrs) -> Array:
         """The marginal on these attributes, axes in the order asked, summing to the total."""
-        return self.count_many([attrs])[0]
-
-    def count_many(self, wanted: Sequence[Attrs]) -> list[Array]:
-        """Many marginals at once; work that they have in common is done once."""
-        return count_many(self, wanted)
+        ((_, counts),) = self.count_each([attrs])
+        return counts
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
-        """The same one at a time, in the order of least work, each with its index in ``wanted``."""
+        """Many marginals, in the order of least work, each with its index in ``wanted``."""
         asked = [tuple(attrs) for attrs in wanted]
         for attrs in asked:
             self.domain.require(attrs)
             if len(set(attrs)) < len(attrs):
                 raise WorkloadError(f"a marginal names an attribute twice: {', '.join(attrs)}.")
         return marginals_of(Answers(self.tree, calibrated(self).cliques), asked, total=self.total)
+
+    def given(self, evidence: Evidence) -> "GraphicalModel | None":
+        """The same field with the evidence as potentials; the records left are n Z′/Z."""
+        potentials, impossible = dict(self.potentials), list(self.impossible)
+        for attr, likelihood in evidence.items():
+            is_out = ~(likelihood > 0)
+            if is_out.any():
+                impossible.append(((attr,), is_out))
+            told = np.log(np.where(is_out, 1.0, likelihood))
+            potentials[attr,] = potentials.get((attr,), np.zeros(told.shape)) + told
+        before = self.log_partition
+        conditioned = replace(self, potentials=potentials, impossible=tuple(impossible), fit=None)
+        try:
+            share = math.exp(conditioned.log_partition - before)
+        except InputError:  # no cell keeps any mass
+            return None
+        return replace(conditioned, total=self.total * share) if share > 0 else None
 
     def sample(self, records: int, *, seed: int) -> Table:
         """Synthetic records, drawn clique by clique with little more than rounding error."""

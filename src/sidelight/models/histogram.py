@@ -12,6 +12,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError
+from sidelight.models.evidence import Evidence, along
 from sidelight.models.fold import Fold
 from sidelight.models.model import Array, ModelState
 from sidelight.models.rounding import round_to
@@ -79,6 +80,12 @@ class Histogram:
             attrs, np.divide(marginal.weights, before, out=np.zeros_like(before), where=before > 0)
         )
         return Histogram.of_counts(self.domain, weights.weights, total=self.total)
+
+    def given(self, evidence: Evidence) -> "Histogram | None":
+        """The table under a condition."""
+        weights = self.weights * along(self.domain.attrs, evidence)
+        left = float(weights.sum())
+        return Histogram(self.domain, weights, left) if left > 0 else None
 
     def sample(self, records: int, *, seed: int) -> Table:
         rng = np.random.default_rng(seed)

@@ -13,6 +13,8 @@ _WHERE = {
     "blend": "sidelight.models.blend:Blend",
     "residuals": "sidelight.models.reconstruction:Reconstruction",
     "components": "sidelight.models.components:Components",
+    "product-mixture": "sidelight.models.product_mixture:ProductMixture",
+    "refined": "sidelight.models.refined:Refined",
 }
 
 

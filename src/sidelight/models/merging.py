@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import erfcx
 
 from sidelight.data.domain import Attrs, Combination, Domain
 from sidelight.measurement import Measurement
@@ -67,7 +67,7 @@ class Merging:
             kept = np.cumsum(~rare) - 1
             groups[attr] = tuple(np.where(rare, kept[-1] + 1, kept).tolist())
             off = np.clip(made.answer[rare] / made.stddev, -1e3, None)
-            mean = off + np.exp(norm.logpdf(off) - norm.logcdf(off))
+            mean = off + np.sqrt(2 / np.pi) / erfcx(-off / np.sqrt(2))  # φ/Φ, also far below 0
             # At a thousand standard deviations below 0 the two terms cancel to rounding.
             mean = np.maximum(mean, 1e-4)
             shares[attr][rare] = mean / mean.sum()

@@ -10,6 +10,7 @@ from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError
+from sidelight.models.evidence import Evidence
 
 Array = NDArray[np.float64]
 
@@ -19,12 +20,16 @@ _MOST_RECORDS = 2**53
 
 @runtime_checkable
 class Model(CountSource, Protocol):
-    """A distribution over the domain, scaled to a total: it can be counted, sampled and saved."""
+    """A distribution over the domain, scaled to a total: counted, sampled, conditioned and saved."""
 
     @property
     def total(self) -> float: ...
     def count(self, attrs: Attrs) -> Array: ...
     def sample(self, records: int, *, seed: int) -> Table: ...
+    def given(self, evidence: Evidence) -> "Model | None":
+        """The same model given the evidence, its total the records that are left; None where none are."""
+        ...
+
     def state(self) -> "ModelState": ...
 
 

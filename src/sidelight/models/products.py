@@ -48,7 +48,7 @@ class ProductEstimate:
         return cls(query.attrs, values, covariances, made.stddev**2)
 
     def variance_of(self, weights: Sequence[Array | None]) -> Array:
-        """Of all cells of a marginal, or of a weighted sum along some attributes.
+        """The variance of all cells of a marginal, or of a weighted sum along some attributes.
 
         For each attribute: None for all of its values, each by itself, or weights that it is summed with.
         """
@@ -59,7 +59,7 @@ class ProductEstimate:
         return found
 
     def variance_of_sum(self, weights: Array) -> float:
-        """Of a weighted sum over all cells."""
+        """The variance of a weighted sum over all cells."""
         turned = weights
         for axis, covariance in enumerate(self.covariances):
             turned = np.moveaxis(np.tensordot(covariance, turned, axes=(1, axis)), 0, axis)
@@ -78,9 +78,8 @@ class Products:
     @cached_property
     def total(self) -> float:
         """The number of records, at least 1: the public one, or the most precise sum."""
-        if self.known_total is not None:
-            return self.known_total
-        return max(1.0, float(self._best(()).values.sum()))
+        known = self.known_total
+        return max(1.0, float(self._best(()).values.sum()) if known is None else known)
 
     @property
     def maximal(self) -> list[Attrs]:
@@ -102,7 +101,7 @@ class Products:
         return np.asarray(found.reshape([self.domain.sizes[attr] for attr in attrs]))
 
     def variance(self, attrs: Attrs) -> Array:
-        """Of each cell of this marginal."""
+        """The variance of each cell of this marginal."""
         best = self._best(attrs)
         found = self._variances(best, attrs).squeeze(
             tuple(k for k, attr in enumerate(best.attrs) if attr not in attrs)
@@ -113,7 +112,7 @@ class Products:
         return np.asarray(found.reshape([self.domain.sizes[attr] for attr in attrs]))
 
     def variance_of_sum(self, attrs: Attrs, weights: ArrayLike) -> float:
-        """Of a weighted sum over the cells of this marginal, weights of its shape."""
+        """The variance of a weighted sum over the cells of this marginal; the weights have its shape."""
         best = self._best(attrs)
         told = [attr for attr in attrs if attr in best.attrs]
         given = np.asarray(weights, dtype=np.float64).reshape([self.domain.sizes[attr] for attr in told])

@@ -22,6 +22,7 @@ from sidelight.data.impossible import masks
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, TooLargeError
 from sidelight.measurement import Measurement
+from sidelight.models.evidence import Evidence
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.model import Array, ModelState
 from sidelight.models.particles import drawn_from, raked, room_for
@@ -31,18 +32,18 @@ from sidelight.models.support import Support, compact
 from sidelight.queries.strategy import subsets
 
 _MOST_CELLS = 2**27
-"""Of one marginal: a gibibyte."""
+"""Most cells of one marginal: a gibibyte."""
 _SWEEPS, _CLOSE = 50, 1e-6
-"""Of proportional fitting: most sweeps over the known marginals, and when it stops, by the total."""
+"""Proportional fitting: most sweeps, and the error, as a share of the total, at which it stops."""
 _KEPT_CELLS = 2**26
-"""Of marginals that are kept for the next round, about: half a gibibyte, if they are of one size."""
+"""Most cells, about, of the marginals that are kept for the next round: half a gibibyte."""
 _PARTICLES_MB = 80.0
 _MOST_SWEEPS, _RAKED = 10, 3000
-"""Of raking: most sweeps, and about how many marginals in all of them. The tree is near already."""
+"""Raking: most sweeps, and about how many marginals in all of them. The tree is near already."""
 _SEED = 0
 """Which particles are drawn: a release has one set of them, whatever sample is asked for."""
 _LEAST = 1e-12
-"""Of a cell's probability in the tree, so that its logarithm is a number."""
+"""The least probability of a cell in the tree, so that its logarithm is a number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class Reconstruction:
         return self.kept[attrs] * self.total
 
     def with_measured(self, measurements: Sequence[Measurement]) -> "Reconstruction":
-        """The same with what some measurements more say; what they do not touch need not be counted again."""
+        """The model with more measurements; marginals that they do not touch need not be counted again."""
         touched = {attr for made in measurements for attr in made.query.attrs}
         kept = {attrs: counts for attrs, counts in self.kept.items() if touched.isdisjoint(attrs)}
         if isinstance(self.known, Products):
@@ -134,6 +135,10 @@ class Reconstruction:
     def sample(self, records: int, *, seed: int) -> Table:
         """Synthetic records, from particles that follow the known marginals."""
         return self.particles.sample(records, seed=seed)
+
+    def given(self, evidence: Evidence) -> Support | None:
+        """The particles that meet a condition."""
+        return self.particles.given(evidence)
 
     @cached_property
     def particles(self) -> Support:

@@ -114,7 +114,7 @@ class Residuals:
         return found.transpose([ordered.index(attr) for attr in attrs])
 
     def variance(self, attrs: Attrs) -> float:
-        """Of each cell of this marginal: all of them have the same."""
+        """The variance of each cell of this marginal: all of them have the same."""
         told = self._told(attrs)
         cells = self.domain.size(told)
         return sum(
@@ -124,7 +124,7 @@ class Residuals:
         )
 
     def variance_of_sum(self, attrs: Attrs, weights: ArrayLike) -> float:
-        """Of a weighted sum over the cells of this marginal, weights of its shape."""
+        """The variance of a weighted sum over the cells of this marginal; the weights have its shape."""
         given = np.asarray(weights, dtype=np.float64)
         told = self._told(attrs)
         kept = [attr for attr in attrs if attr in told]

@@ -33,7 +33,7 @@ def codes_along_tree(
     records: int,
     rng: np.random.Generator,
 ) -> Codes:
-    """That many coded records, one column an attribute in the domain's order.
+    """So many coded records, one column an attribute in the domain's order.
 
     ``marginal`` gives P on the attributes of a clique, in the order asked.
     """
@@ -44,7 +44,7 @@ def codes_along_tree(
     for clique in tree.order:
         given = tree.separators[clique]
         new = tuple(attr for attr in tree.cliques[clique] if attr not in given)
-        cells = _distribute(
+        cells = distribute(
             marginal((*given, *new)).reshape(domain.size(given), domain.size(new)),
             _group_of(codes, domain.index(given), domain.project(given).shape),
             rng,
@@ -65,7 +65,7 @@ def _group_of(codes: Codes, columns: tuple[int, ...], shape: tuple[int, ...]) ->
     return group
 
 
-def _distribute(table: NDArray[np.floating], group: Codes, rng: np.random.Generator) -> NDArray[np.int32]:
+def distribute(table: NDArray[np.floating], group: Codes, rng: np.random.Generator) -> NDArray[np.int32]:
     """A cell for each record: systematic within its group, in random order."""
     groups, width = table.shape
     sizes = np.bincount(group, minlength=groups)

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._memory import blocks
-from sidelight.data.distinct import distinct_weights
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.engines.distinct import distinct_weights
 from sidelight.data.impossible import is_possible
 from sidelight.data.table import Table
 from sidelight.errors import DataError, ReleaseError
+from sidelight.models.evidence import Evidence, of_records
 from sidelight.models.exchange import closest_counts
 from sidelight.models.model import Array, ModelState
 from sidelight.queries.covers import covers
@@ -150,6 +151,16 @@ class Support:
             cells *= cells.dtype.type(self.domain.shape[position])
             cells += self.records[some, position].astype(cells.dtype, copy=False)
         return cells
+
+    def given(self, evidence: Evidence) -> "Support | None":
+        """The records that meet a condition."""
+        weights = self.weights * of_records(self.domain, self.records, evidence)
+        kept = weights > 0
+        return (
+            Support(self.domain, self.records[kept], weights[kept], float(weights.sum()))
+            if kept.any()
+            else None
+        )
 
     def sample(self, records: int, *, seed: int) -> Table:
         rng = np.random.default_rng(seed)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.grouping import sum_by_groups
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
 
@@ -48,11 +49,7 @@ class Merged:
         return int(np.prod(self.shape))
 
     def apply(self, counts: NDArray[Any]) -> NDArray[Any]:
-        for axis, groups in enumerate(self.groups):
-            order = np.argsort(groups, kind="stable")
-            starts = np.searchsorted(np.asarray(groups)[order], np.arange(max(groups) + 1))
-            counts = np.add.reduceat(np.take(counts, order, axis=axis), starts, axis=axis)
-        return counts.reshape(-1)
+        return sum_by_groups(counts, self.groups).reshape(-1)
 
     def transpose(self, answer: NDArray[Any], shape: tuple[int, ...]) -> Array:
         merged = np.asarray(answer, dtype=np.float64).reshape(self.shape)

@@ -94,7 +94,7 @@ class Batch:
 
     def widest(self, unit: Unit) -> Fraction:
         """How far any single member's answer can move."""
-        return self._widest[unit.relation] * unit.records
+        return max(self._widest[relation] for relation in unit.relations) * unit.records
 
     @cached_property
     def _widest(self) -> dict[str, Fraction]:

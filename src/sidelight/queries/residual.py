@@ -64,10 +64,12 @@ class Residual:
         # PRIVACY: k records at most, each moved by a column; two columns are furthest apart where they
         # disagree in one attribute, that with the fewest values.
         one = math.prod(size * (size - 1) for size in self.shape)
-        if unit.relation == "add-or-remove" or not self.shape:
-            return Fraction(unit.records**2 * (one if unit.relation == "add-or-remove" else 0))
-        least = min(self.shape)
-        return Fraction(unit.records**2 * 2 * one * least, least - 1) if least > 1 else Fraction(0)
+        least = min(self.shape, default=1)
+        moves = {
+            "add-or-remove": Fraction(one),
+            "replace": Fraction(2 * one * least, least - 1) if least > 1 else Fraction(0),
+        }
+        return unit.records**2 * max(moves[relation] for relation in unit.relations)
 
     def check(self, domain: Domain) -> None:
         domain.require(self.attrs)

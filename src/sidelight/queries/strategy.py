@@ -110,14 +110,15 @@ class Closure:
         [8.0, 24.0]
         """
         lengths = precisions * self.cells * self.contrasts
-        if unit.relation == "add-or-remove":
-            loss = math.fsum(lengths)
-        else:
-            lengths[0] = 0.0  # n is public
-            loss = self._worst_replacement(2.0 * lengths)
+        losses = []
+        if "add-or-remove" in unit.relations:
+            losses.append(math.fsum(lengths))
+        if "replace" in unit.relations:
+            lengths[0] = 0.0  # as many records leave as enter
+            losses.append(self._worst_replacement(2.0 * lengths))
         # PRIVACY: each term was rounded a few dozen times, by 2⁻⁵³ of itself or of the weights that it is at
         # least as large as: the mean of Σ w_S (1 − Π u_i) over all other records is Σ w_S.
-        return unit.records**2 * Fraction(loss) * (1 + Fraction(1, 2**40))
+        return unit.records**2 * Fraction(max(losses)) * (1 + Fraction(1, 2**40))
 
     def _worst_replacement(self, weights: Array) -> float:
         """At least the largest Σ_S w_S (1 − Π u_i): exact for few attributes, else set by set."""
@@ -156,7 +157,7 @@ class Strategy:
     """Queries to be measured together, each with noise of its own, at the price of what all of them move."""
 
     closure: Closure
-    """Of the residuals among them, and of all that is counted."""
+    """The closure of the residuals among them, and of all that is counted."""
     queries: tuple[Query, ...]
     variances: tuple[Fraction, ...]
     """σ² of each query's numbers, up to a common factor."""

@@ -9,7 +9,7 @@
         y_c ← M_c(D) + 𝒩(0, σ²)                                                                 measure
         s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
-    t ← other trees, and public records, after the same answers;  u ← no public data, likewise  free
+    t ← other trees, and public records, after the same answers;  u ← no relations, likewise    free
     p ← mixtures of p and t, or u, as the arbiter says                                          select
     r ← particles drawn from p; go on with those, beyond what a tree can hold    select, measure, estimate
 
@@ -34,8 +34,9 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.aperture.arbiter import ALL, Arbiter
+from sidelight.mechanisms.aperture.arbiter import ALL, RELATIONS, Arbiter
 from sidelight.mechanisms.aperture.evidence import Beliefs
+from sidelight.mechanisms.aperture.keeping import kept
 from sidelight.mechanisms.aperture.particles import measured_beyond
 from sidelight.mechanisms.aperture.refitting import beside, refitted, taken_in
 from sidelight.mechanisms.aperture.reweighting import Reweighting
@@ -76,6 +77,7 @@ class Aperture(Mechanism):
 
     name = "aperture"
     public_data = "optional"
+    takes_groups = True
 
     max_rounds: int = 12
     """Rounds with the tree, after the one-way marginals; three times as many if only pairs are asked for.
@@ -93,8 +95,8 @@ class Aperture(Mechanism):
     """Most answers to single attributes beyond the first; which, and how many, noisy answers tell."""
     select_share: float = 0.1
     """Share of each round that selects."""
-    contest_share: float = 0.02
-    """Share of the budget that asks once whether the public relations hold."""
+    contest_share: float = 0.04
+    """Share of the budget that asks once whether the public relations hold, where it can tell."""
     max_contests: int = 5
     """How often that is asked at most; 0 trusts them all."""
     mixture_share: float = 0.03
@@ -143,7 +145,7 @@ class Aperture(Mechanism):
         prior, cut = self._leading(arbiter, priors, singles)
         if not prior.records:
             singles += self._asked(curator, weights, self._more_alone)
-        mixture_cost, _ = rho.split(self.mixture_share if prior.records else 0.0)
+        mixture_cost, _ = rho.split(self.mixture_share if prior.related else 0.0)
         prior = self._with_room(
             prior, singles, n, list(small), beyond(curator.remaining, mixture_cost), curator.unit
         )
@@ -175,8 +177,9 @@ class Aperture(Mechanism):
         blend: GraphicalModel | Blend = model
         is_bare = False
         if mixture_cost:
-            # ESTIMATE what stands beside the tree, and what the answers say without public data; SELECT.
-            bare, alone = refitted(Prior.nothing(prior.domain), measurements, n, limit_mb=self.max_model_mb)
+            # ESTIMATE what stands beside the tree, and what the answers say without public relations; SELECT.
+            apart = prior.without(prior.related)
+            bare, alone = refitted(apart, measurements, n, limit_mb=self.max_model_mb)
             others = beside(prior, measurements, n, limit_mb=self.max_model_mb)
             blend = arbiter.mixed(model, others, bare, min(mixture_cost, curator.remaining, key=float))
             if is_bare := blend is bare:
@@ -193,6 +196,8 @@ class Aperture(Mechanism):
                 most=self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip
             released = drawn.support
+        # ESTIMATE once more, so that single attributes are as they were answered.
+        released = kept(released, [*measurements, *found])
         return Outcome(
             released,
             (*measurements, *found),
@@ -236,18 +241,20 @@ class Aperture(Mechanism):
         n, cut = arbiter.total, list[str]()
         cost, _ = arbiter.curator.allotment.split(self.contest_share)
         prior = priors[0]
+        if not arbiter.tells(cost):
+            return prior, ()
         if len(priors) > 1:
             prior = priors[arbiter.best([taken_in(one, singles, n)[0] for one in priors], cost)]
         alone, _ = taken_in(Prior.nothing(prior.domain), singles, n)
-        while prior.records and len(cut) < self.max_contests:
-            told = [attr for attr in prior.domain.attrs if prior.tells([attr])]
-            if not told:
-                return Prior.nothing(prior.domain), tuple(cut)
-            found = arbiter.to_cut(taken_in(prior, singles, n)[0], alone, told, cost)
+        while prior.related and len(cut) < self.max_contests:
+            found = arbiter.to_cut(taken_in(prior, singles, n)[0], alone, prior.related, cost)
             if found is None:
                 break
             cut.append(found)
-            prior = Prior.nothing(prior.domain) if found == ALL else prior.without(found)
+            if found == ALL:
+                prior = Prior.nothing(prior.domain)
+            else:
+                prior = prior.without(prior.related if found == RELATIONS else [found])
         return prior, tuple(cut)
 
     def _with_room(
@@ -340,14 +347,15 @@ class Aperture(Mechanism):
     def check(self, domain: Domain, workload: Workload, public: Any) -> None:
         super().check(domain, workload, public)
         check_sizes(domain, workload, limit_mb=self.max_model_mb, oversized=self.oversized, name=self.name)
-        if isinstance(public, Prior):
-            if public.domain != domain:
-                raise SchemaError(
-                    "the prior was fitted under another schema: its attributes or their values differ. "
-                    "Fit it again with `sidelight prior fit` and this schema."
-                )
-        elif public is not None:
+
+    def check_public(self, domain: Domain, public: Any) -> None:
+        if not isinstance(public, Prior):
             PublicRecords.of(domain, _sources(public, seed=self.seed))
+        elif public.domain != domain:
+            raise SchemaError(
+                "the prior was fitted under another schema: its attributes or their values differ. "
+                "Fit it again with `sidelight prior fit` and this schema."
+            )
 
     def noisiest(
         self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit

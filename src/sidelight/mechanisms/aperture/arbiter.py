@@ -7,15 +7,17 @@ by Δ₁ of a single marginal, however many marginals and candidates there are (
 of the budget tells a good description from a false one. It is asked
 
 - **at the start**, after the answers to single attributes: do the public relations hold? All of them; all but
-  those of one attribute, which may be coded otherwise; or none. What is cut off stands by its own answer.
-  It is asked again until nothing more is cut off;
+  those of one attribute, which may be coded otherwise; none, but public single attributes; or nothing public
+  at all. It is asked again until nothing more is cut off;
 - **at the end**: how much of what stands beside the tree is mixed into it (other trees, and public records,
-  after the same answers), or whether all of it is worse than what the same answers say without public data.
+  after the same answers), or whether all of it is worse than what the same answers say without public
+  relations.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -28,20 +30,24 @@ from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
+from sidelight.privacy.event import Exponential
 from sidelight.queries.query import Marginal
 from sidelight.select.judgement import Contest, Judgement, LeastError, Said
 from sidelight.trees.triangulation import BYTES_PER_CELL
 
 Array = NDArray[np.float64]
-ALL = "*"
-"""All public relations, where they are cut off."""
+RELATIONS, ALL = "×", "*"
+"""What is cut off where it is not one attribute: all public relations; all public data."""
 
-_JUDGE_BY = 150
+_JUDGE_BY = 64
 """Most marginals by which candidates are judged: of a larger workload, an even part."""
-_FAITH, _FAITH_IN_EACH = 5.0, 3.0
+_FAITH, _FAITH_IN_EACH = 4.0, 2.0
 """Log-odds, before the arbiter looks, of all public relations against none, and against all cuts together."""
 _MATTERS = 0.01
-"""Mean error, as a share of n, that cutting off has to save: less may be made up for by what is measured."""
+"""Mean error, as a share of n, that cutting off has to save: less may be made up for by what is measured
+afterwards, in rounds at the start and by particles at the end."""
+_TELLS = 0.1
+"""Share of n that the arbiter has to tell apart to be asked at the start: else chance decided, not data."""
 _PARTS = (0.0, 0.5, 1.0)
 _LIKING = 3.0
 """Log-odds of taking all against none, of others and of records alike."""
@@ -76,20 +82,28 @@ class Arbiter:
         """Which option errs least, as far as the noise lets one see."""
         return self.curator.choose([Marginal(attrs) for attrs in self.judged], judgement, cost)
 
+    def tells(self, cost: Cost) -> bool:
+        """Whether so much budget tells candidates apart: 2Δ₁/ε records make one e times as likely."""
+        event = Exponential.at(
+            cost, what="a choice", sensitivity=Fraction(self.curator.unit.l1), candidates=2
+        )
+        return bool(2 * event.sensitivity / event.epsilon < _TELLS * self.total)
+
     def to_cut(
         self, model: ManyCountSource, alone: ManyCountSource, open_: Sequence[str], cost: Cost
     ) -> str | None:
-        """Which of the open attributes is better cut off; ALL if all of them are, None if none is.
+        """Which of the open attributes is better cut off, or RELATIONS, or ALL; None if nothing is.
 
-        ``model`` has the public relations, ``alone`` has none; both follow the answers to single attributes.
+        ``model`` has the public relations, ``alone`` nothing public; both follow the answers to single
+        attributes.
         """
         said = _cuts(self.curator.domain, open_)
         log_odds = odds_of_cuts(len(open_))
         contest = Contest(
             [model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds,
-            handicap=_MATTERS * self.total,
+            handicaps=[0.0] + [_MATTERS * self.total] * (len(log_odds) - 1),
         )  # fmt: skip
-        return [None, *open_, ALL][self.choose(contest, cost)]
+        return [None, *open_, RELATIONS, ALL][self.choose(contest, cost)]
 
     def best(self, models: Sequence[ManyCountSource], cost: Cost) -> int:
         """Which of several models errs least; all are as likely beforehand."""
@@ -111,7 +125,10 @@ class Arbiter:
         shares.append([0.0] * (1 + len(beside)) + [1.0])
         log_odds.append(_LIKING * len(beside) - _FAITH)
         models: list[ManyCountSource] = [model, *(part for part, _ in beside), bare]
-        contest = LeastError(models, shares, weights=self.weights, total=self.total, log_odds=log_odds)
+        contest = LeastError(
+            models, shares, weights=self.weights, total=self.total, log_odds=log_odds,
+            handicaps=[0.0] * (len(shares) - 1) + [_MATTERS * self.total],
+        )  # fmt: skip
         _, *taken, none = shares[self.choose(contest, cost)]
         if none:
             return bare
@@ -120,22 +137,25 @@ class Arbiter:
 
 
 def odds_of_cuts(attributes: int) -> list[float]:
-    """Log-odds of all public relations, of all but those of one attribute for each, and of none."""
-    return [0.0, *[-_FAITH_IN_EACH - math.log(attributes)] * attributes, -_FAITH]
+    """Log-odds of all public relations, of all but those of one attribute for each, of none, of no data."""
+    return [0.0, *[-_FAITH_IN_EACH - math.log(attributes)] * attributes, -_FAITH, -_FAITH]
 
 
 def _cuts(domain: Domain, open_: Sequence[str]) -> Said:
-    """All public relations; all but those of one attribute, for each that is open; none."""
+    """All public relations; all but those of one attribute, for each that is open; none; no public data."""
 
     def said(attrs: Attrs, answers: Sequence[Array]) -> Iterator[tuple[Sequence[int], Array]]:
         model, alone = answers
         yield [0, *(place for place, attr in enumerate(open_, 1) if attr not in attrs)], model
         table = model.reshape(domain.project(attrs).shape)
+        apart = table.sum(keepdims=True)
         for axis, attr in enumerate(attrs):
+            rest = tuple(other for other in range(len(attrs)) if other != axis)
+            own = table.sum(axis=rest, keepdims=True) / max(float(table.sum()), 1e-300)
+            apart = apart * own
             if attr in open_:
-                rest = tuple(other for other in range(len(attrs)) if other != axis)
-                own = table.sum(axis=rest, keepdims=True) / max(float(table.sum()), 1e-300)
                 yield [1 + list(open_).index(attr)], table.sum(axis=axis, keepdims=True) * own
-        yield [1 + len(open_)], alone
+        yield [1 + len(open_)], apart
+        yield [2 + len(open_)], alone
 
     return said

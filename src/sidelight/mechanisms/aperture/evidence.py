@@ -72,9 +72,7 @@ class Beliefs:
         """Take in a noisy answer, which carries what the model before it had predicted."""
         attrs = measurement.query.attrs
         before = self.held.get(attrs)
-        self.held[attrs] = self._tried(
-            measurement if before is None else _merged(before.answers, measurement)
-        )
+        self.held[attrs] = self._tried(measurement if before is None else merged(before.answers, measurement))
 
     def add_all(
         self, measurements: Sequence[Measurement], model: Follower, follow: Callable[[Follower], Follower]
@@ -89,7 +87,7 @@ class Beliefs:
         waiting = dict[Attrs, Measurement]()
         for one in measurements:
             attrs = one.query.attrs
-            waiting[attrs] = _merged(waiting[attrs], one) if attrs in waiting else one
+            waiting[attrs] = merged(waiting[attrs], one) if attrs in waiting else one
         for _ in range(min(len(waiting), _MOST_FIRST)):
             tried = self._all_tried(waiting, model)
             telling = {
@@ -122,11 +120,6 @@ class Beliefs:
         return {
             attrs: pooled[self.kind(attrs)].median(belief.likelihood) for attrs, belief in self.held.items()
         }
-
-    def _spread_of(self, attrs: Attrs, belief: Belief, pooled: PooledSpread) -> float:
-        found = pooled.median(belief.likelihood)
-        # What is capped by its mean may leave rare values far off: not so single attributes.
-        return min(found, belief.evidence.enough) if len(attrs) == 1 else belief.evidence.capped(found)
 
     def pull(self, attrs: Attrs, spread: float) -> Array:
         """S_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
@@ -194,10 +187,9 @@ class Beliefs:
 
         Where none does, the truth may be off by as much as its mean, and of relations by a third of it.
         """
-        told = min(self.prior.records_by_attribute[attr] for attr in attrs)
-        if not told:
-            told = self.prior.domain.size(attrs) * (1 if len(attrs) == 1 else 10)
-        return 1 + self.total / told
+        if self.prior.tells(attrs):
+            return 1 + self.total / min(self.prior.records_by_attribute[attr] for attr in attrs)
+        return 1 + self.total / (self.prior.domain.size(attrs) * (1 if len(attrs) == 1 else 10))
 
     def kind(self, attrs: Attrs) -> Kind:
         """Whether it is one attribute or several (1, 2), and whether public records tell of all of them.
@@ -207,7 +199,7 @@ class Beliefs:
         return min(len(attrs), 2), self.prior.tells(attrs)
 
 
-def _merged(first: Measurement, second: Measurement) -> Measurement:
+def merged(first: Measurement, second: Measurement) -> Measurement:
     """Two answers to one query as one, by inverse variance; against what the first was held against."""
     precision = first.precision + second.precision
     answer = (first.precision * first.answer + second.precision * second.answer) / precision

@@ -31,6 +31,7 @@ from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.fit.products import non_negative
 from sidelight.fit.residuals import Constraint, ResidualReconstruction
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import mib
@@ -101,12 +102,14 @@ class HDMM(Mechanism):
         else:
             estimates = tuple(map(ProductEstimate.of, measurements))
             known = Products(curator.domain, estimates, known_total=n)
-            model = Reconstruction(known, is_clipped=self.reconstruction == "non-negative")
+            is_clipped = self.reconstruction == "non-negative"
+            model = Reconstruction(non_negative(known) if is_clipped else known, is_clipped=is_clipped)
         return Outcome(model, tuple(measurements), curator.events)
 
     def _plan(self, domain: Domain, workload: Workload, unit: Unit) -> MarginalPlan | ProductPlan:
         """Residuals for marginals alone; products of strategies where there are ranges."""
         if not workload.only_marginals:
+            check_ranges(domain, workload)
             return _planned_ranges(domain, workload, self.objective)
         weights: dict[Attrs, float] = {}
         for query, weight in zip(workload.queries, workload.weights, strict=True):

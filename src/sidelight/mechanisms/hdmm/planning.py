@@ -38,7 +38,7 @@ _GRID = 64
 """Variances are powers of 2^(1/64): noise of one variance is drawn at once. The optimum is flat, so that
 steps of 1% cost less than a part in 10⁴."""
 _ROUNDS, _CLOSE = 400, 0.005
-"""Of weights for a maximum, and how near to the bound below is near enough."""
+"""Most updates of the weights for a maximum, and how near to the bound below is near enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class MarginalPlan:
         return best
 
     def cell_variances(self) -> list[Array]:
-        """Of a cell of each marginal of the workload, degree by degree, at a joint cost of 1."""
+        """Variance of a cell of each marginal of the workload, degree by degree, at a joint cost of 1."""
         each = self.variances * self.closure.contrasts * self.closure.cells
         return [each[lines].sum(axis=1) / self.closure.cells[lines[:, -1]] ** 2 for lines in self.asked]
 
@@ -127,7 +127,7 @@ class MarginalPlan:
         )
 
     def without_total(self) -> "MarginalPlan":
-        """The same where n is public: its variance is 0, and it costs nothing."""
+        """The plan where n is public: its variance is 0, and it costs nothing."""
         variances = self.variances.copy()
         variances[0] = 0.0
         return MarginalPlan(self.closure, self.asked, self.weights, variances)

@@ -41,7 +41,7 @@ from sidelight.queries.workload import Workload
 Array = NDArray[np.float64]
 
 MOST_VALUES = 1024
-"""Of an attribute with ranges: its strategy is a matrix over all of them."""
+"""Most values of an attribute with ranges: its strategy is a matrix over all of them."""
 _SCALE = 2**10
 _VALUES_A_LINE = 2
 """p = n/2: within 3% of the SVD bound for all ranges of 16 to 128 values, and within 8% for prefixes. The
@@ -95,7 +95,7 @@ class Boxes:
         return np.asarray(squares + self.whole * np.eye(size))
 
     def variances(self, covariances: Sequence[Array]) -> Array:
-        """Of each box, at σ² = 1: the product over attributes of qᵀCq."""
+        """Variance of each box at σ² = 1: the product over attributes of qᵀCq."""
         found = np.ones(len(self.weights))
         for axis, covariance in enumerate(covariances):
             sums = np.zeros((len(covariance) + 1, len(covariance) + 1))

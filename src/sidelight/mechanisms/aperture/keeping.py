@@ -1,0 +1,88 @@
+"""Answers to single attributes that were paid for are kept: no release strays from them beyond their noise.
+
+    x ← close to x, with  |z| ≤ 4  in every cell of every attribute  and  Σ z² ≤ F + √(18F)  over all of them
+
+where z is the cell's distance to its answer over σ, and F the number of cells less that of attributes: the
+total is known, so each attribute has one cell less to err in.
+Later answers pull at single attributes, and a rare value may lose what was measured of it. What noise alone
+explains, in one cell or in all of them together (three standard deviations of χ² above its mean), stays:
+with little budget the noise is a large part of n, and good public data know better.
+
+PRIVACY: a function of a released model and of noisy answers; post-processing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs
+from sidelight.fit.following import Pulled, following
+from sidelight.measurement import Measurement
+from sidelight.mechanisms.aperture.evidence import merged
+from sidelight.models.blend import Blend
+from sidelight.models.graphical import GraphicalModel
+from sidelight.models.support import Support, tally, tilt
+
+Array = NDArray[np.float64]
+
+_MOST_OFF = 4.0
+"""Standard deviations of its noise that a cell may be off its answer."""
+_FIRM = 100.0
+"""How strongly a tree is pulled to where it should be, in units of the noise's precision."""
+_SWEEPS = 10
+
+
+def kept(
+    model: GraphicalModel | Blend | Support, measurements: Sequence[Measurement]
+) -> GraphicalModel | Blend | Support:
+    """The model, moved as little as it takes to be within the noise of every answer to one attribute."""
+    answers = dict[Attrs, Measurement]()
+    for one in measurements:
+        attrs = one.query.attrs
+        if len(attrs) == 1:
+            answers[attrs] = merged(answers[attrs], one) if attrs in answers else one
+    wanted = within(answers, {attrs: model.count(attrs) for attrs in answers})
+    if not wanted:
+        return model
+    if isinstance(model, Support):
+        return _raked(model, wanted)
+    pulled = {
+        c: Pulled(target, np.full(target.size, _FIRM * answers[c].precision)) for c, target in wanted.items()
+    }
+    if isinstance(model, GraphicalModel):
+        return _followed(model, pulled)
+    return replace(model, model=_followed(model.model, pulled), records=_raked(model.records, wanted))
+
+
+def within(answers: Mapping[Attrs, Measurement], counts: Mapping[Attrs, Array]) -> dict[Attrs, Array]:
+    """The counts, moved towards noisy answers until what is left between them may be noise; or nothing."""
+    # The sum of an attribute's cells is known better than from their noisy answers.
+    centres = {
+        c: one.answer + (counts[c].sum() - one.answer.sum()) / one.answer.size for c, one in answers.items()
+    }
+    off = {c: (counts[c] - centres[c]) / one.stddev for c, one in answers.items()}
+    left = {c: np.clip(z, -_MOST_OFF, _MOST_OFF) for c, z in off.items()}
+    free = sum(z.size - 1 for z in off.values())
+    squares = sum(float(z @ z) for z in left.values())
+    part = min(1.0, math.sqrt((free + math.sqrt(18 * free)) / max(squares, 1e-300)))
+    if part == 1.0 and all(np.array_equal(left[c], off[c]) for c in off):
+        return {}
+    moved = {c: np.maximum(centres[c] + one.stddev * part * left[c], 0.0) for c, one in answers.items()}
+    return {c: x * (counts[c].sum() / x.sum()) for c, x in moved.items()}
+
+
+def _followed(tree: GraphicalModel, pulled: Mapping[Attrs, Pulled]) -> GraphicalModel:
+    return following(tree, tree.potentials, pulled, total=tree.total, last=True)
+
+
+def _raked(records: Support, wanted: Mapping[Attrs, Array]) -> Support:
+    weights = records.weights.copy()
+    for _ in range(_SWEEPS):
+        for attrs, target in wanted.items():
+            cells = records.cells(attrs)
+            now = tally(cells, weights, target.size)
+            tilt(weights, cells, np.divide(target, now, out=np.ones(now.size), where=now > 0))
+    return records.with_weights(weights)

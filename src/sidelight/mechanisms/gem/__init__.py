@@ -1,0 +1,1 @@
+"""GEM: marginals fitted by a generator network, with public data or without."""
