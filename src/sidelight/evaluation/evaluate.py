@@ -10,8 +10,8 @@ from sidelight.errors import DataError
 from sidelight.evaluation import metric
 from sidelight.evaluation.downstream import Downstream
 from sidelight.evaluation.learning import check_target
-from sidelight.evaluation.marginals import Errors
 from sidelight.evaluation.metric import Metric
+from sidelight.evaluation.workload_errors import Errors
 from sidelight.queries.workload import Workload
 from sidelight.releases.release import Release
 
@@ -38,9 +38,12 @@ class Evaluation(Errors):
 
     downstream: Downstream | None = None
     """How useful the synthetic table is, if that was asked for."""
+    remark: str = ""
+    """Why the table and the release count different numbers of records, where they clearly do."""
 
     def __str__(self) -> str:
-        lines = [
+        lines = [f"  {self.remark}"] if self.remark else []
+        lines += [
             f"  {known.name}: {value:.5g} ({known.range}, {known.goal} is good)"
             for known, value in self.items()
         ]
@@ -91,7 +94,23 @@ def evaluate(
     if downstream is not False:
         apart = None if held_out is None else _read(held_out, schema, release)
         found = Downstream.of(release.model, table, target=target, held_out=apart, seed=seed, repeats=repeats)
-    return Evaluation(**asdict(errors), downstream=found)
+    return Evaluation(**asdict(errors), downstream=found, remark=_on_records(table.records, release))
+
+
+def _on_records(records: int, release: Release) -> str:
+    """A word on the numbers of records, which the errors include."""
+    unit = release.card.unit
+    counted = f"The table has {records:,} records, and the release counts {release.total:,.0f}"
+    if unit.person is not None:
+        used = "one record" if unit.records == 1 else f"up to {unit.records} records"
+        return (
+            f"{counted}, since it used {used} of each {unit.person}: that difference is part of these errors."
+        )
+    # A public total is exact; a measured one has noise.
+    most = 0.5 if unit.total_is_public else 0.1 * max(records, release.total)
+    if abs(records - release.total) <= most:
+        return ""
+    return f"{counted}: is it the table that the release was made from? The errors are about this one."
 
 
 def _read(source: Any, schema: Schema, release: Release) -> Table:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight._extras import need
-from sidelight.data.column import CategoricalColumn, IntegerColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError

@@ -10,17 +10,20 @@ It costs no privacy, however often it is played. What it cannot know is in ``CAN
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sidelight import _check
+from sidelight.data.people import chosen_records
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, PrivacyWarning, SettingError
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.ledger import MemoryLedger, Promise
@@ -28,6 +31,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, Silent, progress_of
 from sidelight.queries.workload import Workload
 from sidelight.releases.plan import Plan
+from sidelight.releases.public_data import whole_table
 from sidelight.releases.quality import SHARE
 from sidelight.releases.run import run
 from sidelight.testing import SeededNoise
@@ -124,8 +128,9 @@ def rehearse(
     """Play a release on public data alone, and see its error against ε. It costs no privacy.
 
     Args:
-        public: a public table of any kind that ``sl.release`` takes. One half of it, drawn at random, stands
-            in for the private table; the other half helps, where the mechanism uses public data.
+        public: a public table of any kind that ``sl.release`` takes, with every column. One half of
+            it, drawn at random, stands in for the private table; the other half helps, where the mechanism
+            uses public data.
         schema: columns, bins and labels; or the path of a schema file.
         epsilon: one ε or several.
         delta: δ of the release.
@@ -142,13 +147,16 @@ def rehearse(
     """
     _check.positive_integer(runs=runs)
     _check.natural(seed=seed)
-    known = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+    known = _with_known_unit(Schema.of(schema), public)
     epsilons = _epsilons(epsilon)
     recipes = [mechanism] if isinstance(mechanism, str | Mechanism) else list(mechanism)
     if not recipes:
         raise SettingError("mechanism must name at least one mechanism to play.")
     asked = Workload.of(workload, known.domain)
-    table = Table.read(public, known)
+    plan_of = partial(
+        Plan.of, schema=known, delta=delta, unit=unit, workload=asked, quality_share=quality_share
+    )
+    table = whole_table(public, known, "a rehearsal")
     n = _records(records, table.records)
     bars, total = progress_of(progress), len(epsilons) * len(recipes) * runs
     errors: dict[tuple[str, float], list[float]] = {}
@@ -157,16 +165,14 @@ def rehearse(
         warnings.simplefilter("ignore", PrivacyWarning)
         for turn in range(runs):
             private, helping = _halves(table, n, seed=seed + turn, alone=alone)
-            for recipe in recipes:
-                for one in epsilons:
-                    name, error = _play(
-                        private, helping, recipe, asked,
-                        schema=known, epsilon=one, delta=delta, unit=unit, quality_share=quality_share,
-                        seed=seed + turn,
-                    )  # fmt: skip
-                    errors.setdefault((name, one), []).append(error)
-                    share = sum(map(len, errors.values())) / total
-                    bars.step(f"{name}, ε = {one:g}: {error:.1%}", share=min(share, 1.0))
+            for recipe, one in product(recipes, epsilons):
+                is_helped = recipe == AUTO or mechanism_of(recipe).public_data != "unused"
+                plan = plan_of(mechanism=recipe, epsilon=one, public=helping if is_helped else None)
+                name = plan.mechanism.name if recipe != AUTO else f"{AUTO} ({plan.mechanism.name})"
+                error = _error(plan, private, seed=seed + turn)
+                errors.setdefault((name, one), []).append(error)
+                share = sum(map(len, errors.values())) / total
+                bars.step(f"{name}, ε = {one:g}: {error:.1%}", share=min(share, 1.0))
     half = table.records - (0 if alone else table.records // 2)
     return Rehearsal(
         played=tuple(
@@ -178,30 +184,20 @@ def rehearse(
     )
 
 
-def _play(
-    private: Table,
-    helping: Table | None,
-    recipe: Mechanism | str,
-    workload: Workload,
-    *,
-    schema: Schema,
-    epsilon: float,
-    delta: float,
-    unit: Unit | str | None,
-    quality_share: float,
-    seed: int,
-) -> tuple[str, float]:
-    """One release of the stand-in, and its error against it."""
-    takes_none = recipe != AUTO and mechanism_of(recipe).public_data == "unused"
-    plan = Plan.of(
-        schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=recipe, workload=workload,
-        public=None if takes_none else helping, quality_share=quality_share,
-    )  # fmt: skip
+def _with_known_unit(schema: Schema, public: Any) -> Schema:
+    """The schema, in which public data have said how many records of each person are used."""
+    return (
+        replace(schema, unit=chosen_records(schema.unit, public, schema)) if schema.unit.is_auto else schema
+    )
+
+
+def _error(plan: Plan, private: Table, *, seed: int) -> float:
+    """The error of one release of the stand-in."""
     book = MemoryLedger(Promise(plan.budget, plan.unit, "rehearsal"))
-    made = run(plan, private, ledger=book, noise=SeededNoise(seed), progress=Silent())
+    played = private if plan.unit.person is None else private.standing_in(plan.unit)
+    made = run(plan, played, ledger=book, noise=SeededNoise(seed), progress=Silent())
     # The stand-in is public, so an exact comparison with it is public, too.
-    error = workload_error(private, made.model, workload, total=private.records)
-    return (plan.mechanism.name if recipe != AUTO else f"{AUTO} ({plan.mechanism.name})"), error
+    return workload_error(private, made.model, plan.workload, total=private.records)
 
 
 def _halves(table: Table, n: int, *, seed: int, alone: bool) -> tuple[Table, Table | None]:

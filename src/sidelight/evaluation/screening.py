@@ -36,6 +36,8 @@ from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
+from sidelight.releases.public_data import whole_table
+from sidelight.sources import scheme_of, source_name
 from sidelight.statistics.settings import check_keywords, of_keywords
 from sidelight.statistics.terms import Terms
 
@@ -72,8 +74,8 @@ def best_mixture_error(
     """
     _check.one_of(("exact", "bracketed"), method=method)
     check_keywords("best_mixture_error", terms, Terms)
-    known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
-    other = _read(public, known)
+    known = None if schema is None else Schema.of(schema)
+    other = _read_public(public, known)
     asked = Workload.of(workload, other.domain)
     if epsilon is not None:
         refuse_same(private, public)
@@ -100,7 +102,7 @@ class Screened:
 
 def screen(
     private: Any,
-    publics: Mapping[str, Any],
+    public: Any,
     *,
     epsilon: float,
     schema: Schema | str | Path | None = None,
@@ -113,7 +115,7 @@ def screen(
 
     Args:
         private: the private table, of any kind that ``release`` takes.
-        publics: the candidates by name, all of one schema.
+        public: the candidates, by name or as a list; each must tell of every column of the schema.
         epsilon: what to spend on all candidates together; each gets an equal part of it.
         schema: columns, bins and labels; not needed for tables of codes.
         workload: marginals: ``3-way``, a list of attribute sets, a Workload.
@@ -125,22 +127,23 @@ def screen(
     check_keywords("screen", terms, Terms)
     asked_terms = of_keywords(Terms, terms)
     _check.positive(epsilon=epsilon, for_epsilon=for_epsilon)
+    publics = named_tables(public)
     if not publics:
         raise SettingError("there is nothing to screen: give at least one public table.")
-    known = None if schema is None else schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+    known = None if schema is None else Schema.of(schema)
     promised = Budget(epsilon=epsilon, delta=0.0)
     declared = None if known is None else known.declared_unit
     book = asked_terms.book(promised, name="this screening", declared=declared)
     who = book.promise.unit
     check_unit(who)
     refuse_same(private, list(publics.values()))
-    tables = {name: _read(public, known) for name, public in publics.items()}
+    tables = {name: _read_public(one, known) for name, one in publics.items()}
     domain = next(iter(tables.values())).domain
     asked = Workload.of(workload, domain)
-    for name, public in tables.items():
-        if public.domain != domain:
+    for name, one in tables.items():
+        if one.domain != domain:
             raise SettingError(f"public table {name!r} has other attributes than the first one.")
-    supports = {name: _support(public, asked) for name, public in tables.items()}
+    supports = {name: _support(one, asked) for name, one in tables.items()}
     allotment = promised.pure()
     each = allotment / len(supports)
     book.require(allotment)
@@ -207,6 +210,37 @@ def _judge(name: str, found: NoisyMixture, without: float, sampling: float, late
     else:
         verdict, why = "of little help", f"{numbers}; {beside}, which is about as good"
     return Screened(name=name, mixture=found, verdict=verdict, sentence=f"{name}: {verdict}: {why}.")
+
+
+def named_tables(public: Any) -> dict[str, Any]:
+    """Each candidate under a name: the one given, or that of its file; files of one name under their address.
+
+    >>> list(named_tables(["2015/acs.csv", "ohio.csv"]))
+    ['acs.csv', 'ohio.csv']
+    """
+    if isinstance(public, Mapping):
+        return dict(public)
+    given = list(public) if isinstance(public, list | tuple) else [public]
+    short = [_name(one, place) for place, one in enumerate(given, start=1)]
+    names = [
+        source_name(str(one)) if short.count(name) > 1 else name
+        for one, name in zip(given, short, strict=True)
+    ]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingError(f"two public tables are both called {name}; give each once.")
+    return dict(zip(names, given, strict=True))
+
+
+def _name(one: Any, place: int) -> str:
+    if not isinstance(one, str | Path):
+        return f"public {place}"
+    text = str(one)
+    return (Path(text).name if scheme_of(text) is None else "") or source_name(text)
+
+
+def _read_public(public: Any, schema: Schema | None) -> Table:
+    return _read(public, None) if schema is None else whole_table(public, schema, "screening")
 
 
 def _read(table: Any, schema: Schema | None) -> Table:

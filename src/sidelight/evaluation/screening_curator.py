@@ -45,8 +45,8 @@ def check_unit(unit: Unit) -> None:
     """Refuse a unit under which n is private."""
     if not unit.total_is_public:
         raise SettingError(
-            "the best-mixture error compares frequencies, and under add-or-remove n is private; "
-            "screen under unit='replace'."
+            "the best-mixture error compares frequencies, and under add-or-remove, or where a column says "
+            "who is who, n is private; screen under unit='replace', with one record a person."
         )
 
 

@@ -51,10 +51,10 @@ class AnswerCard:
     """Every spending in its order."""
     noise: str
     """Where the noise came from."""
-    private: bool
+    noise_is_private: bool
     """Whether nobody can draw that noise again; false for seeded noise, which protects nobody."""
     versions: Mapping[str, str]
-    """Of sidelight and Python."""
+    """Versions of sidelight and Python."""
 
     # What only some statistics have to tell; None for the others.
     epsilon: float | None = None
@@ -66,11 +66,11 @@ class AnswerCard:
     variance: KnownValue | None = None
     """σ² of one person's value."""
     density: KnownValue | None = None
-    """Of the values at the quantile."""
+    """Density of the values at the quantile."""
     bias: AllowedBias | None = None
-    """Of the public groups."""
+    """How far the public groups were allowed to be off."""
     confidence: float | None = None
-    """Of the interval."""
+    """Confidence of the interval."""
     clamped: Mapping[str, int] | None = None
     """How many values of a group lie outside the bounds: exact for public groups, noisy for private ones."""
     merged: tuple[tuple[str, ...], ...] | None = None
@@ -81,7 +81,7 @@ class AnswerCard:
     @property
     def warning(self) -> str | None:
         """What a reader must know first, if anything."""
-        if self.private:
+        if self.noise_is_private:
             return None
         return "NOT PRIVATE: the noise was seeded, and anyone who knows the seed can draw it again."
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.column import LARGEST
-from sidelight.data.each import Each
-from sidelight.data.value import NO_TEXT, is_missing, moment_of, number_of, text_of
+from sidelight.data.columns.column import LARGEST
+from sidelight.data.columns.value import NO_TEXT, is_missing, moment_of, number_of, text_of
+from sidelight.data.reading.each import Each
 from sidelight.errors import DataError, SettingError
 
 Missing = float | Literal["refuse"]
@@ -153,7 +153,7 @@ _MEANINGS: dict[CellKind, Callable[[object], Any]] = {
 
 def _from_source(table: Any, names: Sequence[str]) -> dict[str, Each]:
     from sidelight.data.engines.duckdb import DuckDBSource
-    from sidelight.data.read import describe, open_source
+    from sidelight.data.reading.read import describe, open_source
 
     source = open_source(table)
     if not isinstance(source, DuckDBSource):
@@ -164,7 +164,7 @@ def _from_source(table: Any, names: Sequence[str]) -> dict[str, Each]:
 
 
 def _from_frame(table: Any, names: Sequence[str]) -> dict[str, Each]:
-    from sidelight.data.frames import collected, columns_of, kind_of
+    from sidelight.data.reading.frames import collected, columns_of, kind_of
 
     kind = kind_of(table)
     if kind is None:

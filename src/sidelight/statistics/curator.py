@@ -261,7 +261,7 @@ def check_sizes(groups: Sequence[Group], unit: Unit) -> None:
 
 def rank_sensitivity(quantile: Fraction, unit: Unit) -> Fraction:
     """How far |#{x ≤ o} − qn| can move: 1 under replacement, max(q, 1 − q) otherwise (spec 1.5)."""
-    one = Fraction(1) if unit.total_is_public else max(quantile, 1 - quantile)
+    one = Fraction(1) if "replace" in unit.relations else max(quantile, 1 - quantile)
     return unit.records * one
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sidelight._check import is_number
-from sidelight.data.each import Each
+from sidelight.data.reading.each import Each
 from sidelight.errors import DataError, SettingError
 from sidelight.statistics.columns import Missing, check_missing, numbers
 from sidelight.statistics.grid import Array

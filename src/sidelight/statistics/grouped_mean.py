@@ -18,10 +18,11 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sidelight import _check
-from sidelight.data.each import Each
 from sidelight.data.leak_guard import refuse_same
+from sidelight.data.reading.each import Each
 from sidelight.errors import SettingError
 from sidelight.privacy.event import Event
 from sidelight.statistics.card import AnswerCard
@@ -114,18 +115,8 @@ def grouped_mean(
     _check.positive(epsilon=epsilon)
     check_missing(asked.missing, grid.low, grid.high)
     refuse_same(table, public)
-    shown = None if public is None else read_columns(public, [value, by])
-    if asked.variance == "public" and shown is None:
-        raise SettingError("variance='public' needs a public table.")
-    declared = _declared(cells, shown, by)
-    columns = read_columns(table, [value, by])
-    values = numbers(columns[value], f"column {value!r}", missing=asked.missing)
-    codes = declared.codes(columns[by])
-    public_cells: list[Array] = []
-    if shown is not None:
-        said = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
-        clamped, shown_codes = np.clip(said, grid.low, grid.high), declared.codes(shown[by])
-        public_cells = [clamped[shown_codes == code] for code in range(len(declared))]
+    held = _read(table, public, (value, by), cells, asked, grid)
+    number = len(held.cells)
 
     # MEASURE sizes, squares and sums, each as one vector.
     allotment = terms.cost(epsilon)
@@ -133,8 +124,8 @@ def grouped_mean(
     for share in (asked.size_share, asked.measured_share, 1 - asked.size_share - asked.measured_share):
         if share:
             grid.finest(allotment * Fraction(share), book.promise.unit)  # refuses too small an ε
-    door = partial(CellCurator, values, codes, len(declared), grid)
-    with terms.run(door, book, allotment, label=f"mean by {by} over {len(declared)} cells") as curator:
+    door = partial(CellCurator, held.values, held.codes, number, grid)
+    with terms.run(door, book, allotment, label=f"mean by {by} over {number} cells") as curator:
         sizes_cost, rest = curator.remaining.split(asked.size_share)
         squares_cost, sums_cost = rest.split(asked.measured_share / (1 - asked.size_share))
         sizes = curator.sizes(sizes_cost)
@@ -142,12 +133,12 @@ def grouped_mean(
         sums = curator.sums(sums_cost)
 
     # ESTIMATE each cell by itself, then all of them together.
-    known = _variance(asked, public_cells, squares, sizes, sums, grid)
-    estimates, errors, own = _estimate(sizes, sums, public_cells, known.value, grid)
+    known = _variance(asked, held.public, squares, sizes, sums, grid)
+    estimates, errors, own = _estimate(sizes, sums, held.public, known.value, grid)
     z = NormalDist().inv_cdf(0.5 + asked.confidence / 2)
     found = tuple(
         CellMean(label, float(x), float(e), grid.within(x - z * e, x + z * e), float(b), max(0.0, float(n)))
-        for label, x, e, b, n in zip(declared.labels, estimates, errors, own, sizes.answer, strict=True)
+        for label, x, e, b, n in zip(held.cells.labels, estimates, errors, own, sizes.answer, strict=True)
     )
     card = replace(
         terms.card(f"mean by {by}", grid, curator),
@@ -155,9 +146,46 @@ def grouped_mean(
         promise=f"ε = {epsilon:g} under {curator.unit.describe()}; the cell is as private as the value",
         variance=known.on_card(asked.variance),
         confidence=asked.confidence,
-        cells=len(declared),
+        cells=number,
     )
     return GroupedAnswer(found, curator.events, card)
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What the curator is given, and what is public."""
+
+    cells: Cells
+    values: Array
+    codes: NDArray[np.int64]
+    """The cell of each private record."""
+    public: list[Array]
+    """The public values of each cell, within the bounds; empty without a public table."""
+
+
+def _read(
+    table: Any,
+    public: Any,
+    names: tuple[str, str],
+    cells: Sequence[Any] | None,
+    asked: CellSettings,
+    grid: Grid,
+) -> _Held:
+    """Both tables, record by record; what does not fit is refused before anything is paid."""
+    value, by = names
+    shown = None if public is None else read_columns(public, names)
+    if asked.variance == "public" and shown is None:
+        raise SettingError("variance='public' needs a public table.")
+    declared = _declared(cells, shown, by)
+    columns = read_columns(table, names)
+    values = numbers(columns[value], f"column {value!r}", missing=asked.missing)
+    codes = declared.codes(columns[by])
+    of_cells: list[Array] = []
+    if shown is not None:
+        said = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
+        clamped, places = np.clip(said, grid.low, grid.high), declared.codes(shown[by])
+        of_cells = [clamped[places == code] for code in range(len(declared))]
+    return _Held(declared, values, codes, of_cells)
 
 
 def _declared(cells: Sequence[Any] | None, shown: dict[str, Each] | None, by: str) -> Cells:

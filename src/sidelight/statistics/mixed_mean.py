@@ -22,7 +22,7 @@ from sidelight.statistics.answer import MixedAnswer
 from sidelight.statistics.error_law import ErrorLaw
 from sidelight.statistics.grid import Array
 from sidelight.statistics.group import Group
-from sidelight.statistics.group_sums import check_costs, measure_sums
+from sidelight.statistics.group_sums import GroupSums, check_costs, measure_sums
 from sidelight.statistics.mixing import Part, mix
 from sidelight.statistics.settings import MeanSettings, check_keywords, of_keywords
 from sidelight.statistics.sides import Estimates, Sides
@@ -77,21 +77,14 @@ def mixed_mean(groups: Sequence[Group], *, bounds: tuple[float, float], **settin
         public_weight=people / everybody if asked.weights == "proportional" else None,
     )
 
-    clamped = {sides.names[place]: grid.outside(groups[place].public_values) for place in sides.public}
-    if sums is not None and sums.clipped is not None:
-        counted = zip(sides.private, sums.clipped.answer.tolist(), strict=True)
-        clamped |= {sides.names[place]: max(0, round(count)) for place, count in counted}
-    merged = None
-    if sums is not None and asked.merge:
-        merged = tuple(tuple(sides.names[sides.private[place]] for place in who) for who in sums.members)
     card = replace(
         terms.card("mean", grid, curator),
         variance=known.on_card(asked.variance),
         weights=asked.weights,
         bias=asked.allowed_bias,
         confidence=asked.confidence,
-        clamped=clamped,
-        merged=merged,
+        clamped=_clamped(sides, sums),
+        merged=sides.named(sums.members) if sums is not None and asked.merge else None,
     )
     return sides.answer(
         mixed,
@@ -99,6 +92,17 @@ def mixed_mean(groups: Sequence[Group], *, bounds: tuple[float, float], **settin
         _public_estimates(shown, known) if shown else None,
         card,
     )
+
+
+def _clamped(sides: Sides, sums: GroupSums | None) -> dict[str, int]:
+    """How many values lie outside the bounds: of public groups exactly, of private ones as measured."""
+    found = {
+        sides.names[place]: sides.grid.outside(sides.groups[place].public_values) for place in sides.public
+    }
+    if sums is not None and sums.clipped is not None:
+        counted = zip(sides.private, sums.clipped.answer.tolist(), strict=True)
+        found |= {sides.names[place]: max(0, round(count)) for place, count in counted}
+    return found
 
 
 def _public_part(shown: Sequence[Array], known: KnownVariance) -> Part:

@@ -10,9 +10,9 @@ candidate's rank moves by at most one person's records, so this is the exponenti
 tell one: what comes out is j, a whole number.
 
 **How it is drawn.** With sorted grid values v₍₁₎ ≤ … ≤ v₍ₙ₎, v₍₀₎ = 0, v₍ₙ₊₁₎ = 2ᵇ, the candidates
-j = v₍ᵢ₎, …, v₍ᵢ₊₁₎ − 1 all have rank i. So a *run* i is drawn with probability ∝ Lᵢ exp(−xᵢ), where
-Lᵢ = v₍ᵢ₊₁₎ − v₍ᵢ₎ and xᵢ = ε|i − qn|/2Δ, and then a place in it, uniformly. Ties make runs of length 0.
-`draw_run` proposes run i with probability mᵢ/Σm, for whole numbers mᵢ ≥ 2ˢLᵢe⁻ˣⁱ found in double
+j = v₍ᵢ₎, …, v₍ᵢ₊₁₎ − 1 all have rank i. So a *stretch* i is drawn with probability ∝ Lᵢ exp(−xᵢ), where
+Lᵢ = v₍ᵢ₊₁₎ − v₍ᵢ₎ and xᵢ = ε|i − qn|/2Δ, and then a place in it, uniformly. Ties make stretches of length 0.
+`draw_stretch` proposes stretch i with probability mᵢ/Σm, for whole numbers mᵢ ≥ 2ˢLᵢe⁻ˣⁱ found in double
 arithmetic, and keeps it with probability 2ˢLᵢe⁻ˣⁱ/mᵢ, decided exactly by `coins.below` from the fraction
 xᵢ: so its law is exact however far the doubles are off, as long as they are not off by more than the
 slack that mᵢ allows for.
@@ -50,36 +50,38 @@ def exponential_quantile(
     >>> abs(exponential_quantile(SeededNoise(7), places, Fraction(1, 2), paid, bits=10) - 500) < 10
     True
     """
-    edges, lengths = runs(places, bits=bits)
+    edges, lengths = stretches(places, bits=bits)
     rate = event.epsilon / (2 * event.sensitivity)
     target = quantile * places.size
     ranks = np.arange(lengths.size, dtype=np.int64)
-    best = _nearest_run(ranks[lengths > 0], target)
+    best = _nearest_stretch(ranks[lengths > 0], target)
     # |i − qn| − |best − qn| is how far i lies outside the interval between best and its mirror image.
     left, right = sorted((Fraction(best), 2 * target - best))
     exponents = np.maximum(-_less(ranks, left), _less(ranks, right))
     exponents = np.maximum(exponents, 0.0) * float(rate)
-    chosen = draw_run(noise, lengths, exponents, lambda i: rate * max(left - i, i - right, Fraction(0)))
+    chosen = draw_stretch(noise, lengths, exponents, lambda i: rate * max(left - i, i - right, Fraction(0)))
     return int(edges[chosen]) + uniform(noise, int(lengths[chosen]))
 
 
-def runs(places: Whole, *, bits: int) -> tuple[Whole, Whole]:
-    """Where each run of equal rank starts, and how many candidates it holds; run i has rank i."""
+def stretches(places: Whole, *, bits: int) -> tuple[Whole, Whole]:
+    """Where each stretch of equal rank starts, and how many candidates it holds; stretch i has rank i."""
     edges = np.empty(places.size + 2, dtype=np.int64)
     edges[0], edges[-1] = 0, 2**bits
     edges[1:-1] = np.sort(places)
     return edges[:-1], np.diff(edges)
 
 
-def draw_run(noise: NoiseSource, lengths: Whole, exponents: Array, exact: Callable[[int], Fraction]) -> int:
-    """A run i with probability ∝ Lᵢ·exp(−xᵢ), exactly.
+def draw_stretch(
+    noise: NoiseSource, lengths: Whole, exponents: Array, exact: Callable[[int], Fraction]
+) -> int:
+    """A stretch i with probability ∝ Lᵢ·exp(−xᵢ), exactly.
 
     Args:
         noise: where the random words come from.
-        lengths: Lᵢ ≥ 0, whole numbers that add up to at most 2³⁰; a run of length 0 is never drawn.
+        lengths: Lᵢ ≥ 0, whole numbers that add up to at most 2³⁰; a stretch of length 0 is never drawn.
         exponents: xᵢ ≥ 0 in double arithmetic, right to 2⁻³⁵ where it is below 96; the least one
-            among runs of positive length is about 0.
-        exact: xᵢ as a fraction, asked for the few runs that are proposed.
+            among stretches of positive length is about 0.
+        exact: xᵢ as a fraction, asked for the few stretches that are proposed.
     """
     shift = 31
     double = np.exp(-np.minimum(exponents, 2 * _NO_MATTER))
@@ -89,7 +91,7 @@ def draw_run(noise: NoiseSource, lengths: Whole, exponents: Array, exact: Callab
     upto += 2
     upto[lengths == 0] = 0
     np.cumsum(upto, out=upto)
-    total = int(upto[-1])  # below 2⁶¹·(1 + slack) + 2·runs < 2⁶³
+    total = int(upto[-1])  # below 2⁶¹·(1 + slack) + 2·stretches < 2⁶³
     while True:
         i = int(np.searchsorted(upto, uniform(noise, total), side="right"))
         proposed = int(upto[i]) - (int(upto[i - 1]) if i else 0)
@@ -121,7 +123,7 @@ def _less(ranks: Whole, number: Fraction) -> Array:
     return np.asarray((ranks - int(whole)) - float(part), dtype=np.float64)
 
 
-def _nearest_run(ranks: Whole, target: Fraction) -> int:
+def _nearest_stretch(ranks: Whole, target: Fraction) -> int:
     """The rank closest to q·n among those that have candidates."""
     after = int(np.searchsorted(ranks, float(target)))
     nearby = ranks[max(0, after - 2) : after + 2]

@@ -32,7 +32,7 @@ class MixSettings:
     bias_factor: float = 1.5
     """With ``bias="measure"``: the error is at most so many times that of ignoring the public groups."""
     confidence: float = 0.95
-    """Of the interval."""
+    """Confidence of the interval."""
     alone: bool = False
     """Whether one group alone may be estimated."""
 
@@ -131,7 +131,7 @@ class CellSettings:
     """σ² within a cell: a number, ``"bound"`` (the most that the bounds allow), ``"public"`` (that of the
     public table) or ``"private"`` (measured with ``variance_share`` of ε)."""
     confidence: float = 0.95
-    """Of each cell's interval."""
+    """Confidence of each cell's interval."""
     size_share: float = 0.2
     """Share of ε that measures how many records each cell has."""
     variance_share: float = 0.1

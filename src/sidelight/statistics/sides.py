@@ -21,7 +21,7 @@ from sidelight.statistics.terms import GroupTerms
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """What each group of one side says by itself."""
+    """The estimates of one side's groups, each by itself."""
 
     sizes: Array
     weights: Array
@@ -67,6 +67,10 @@ class Sides:
         """The values of each public group, clamped to the bounds."""
         grid = self.grid
         return [np.clip(group.public_values, grid.low, grid.high) for group in self.groups if group.is_public]
+
+    def named(self, sets: Sequence[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
+        """The names of sets of private groups, which are given by their places among these."""
+        return tuple(tuple(self.names[self.private[place]] for place in who) for who in sets)
 
     @contextmanager
     def ask(

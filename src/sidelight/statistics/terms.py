@@ -37,7 +37,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         if self.unit is not None:
-            Unit.of(self.unit)
+            self.refuse(Unit.of(self.unit))
 
     @cached_property
     def opened(self) -> Ledger | None:
@@ -48,19 +48,41 @@ class Terms:
 
         return open_ledger(self.ledger)
 
+    def refuse(self, unit: Unit) -> None:
+        """Refuse a unit that names a column of people: columns of values do not say who is who."""
+        if unit.person is not None:
+            raise SettingError(
+                f"means, quantiles and screening take one line a person, but the unit is {unit.spelled()}. "
+                f"Make a table with one line for each {unit.person} first, such as each one's own mean, and "
+                "open a ledger for it whose unit names no column. Nothing was read and nothing was charged."
+            )
+
+    def agreed(self, declared: Unit | None = None) -> Unit:
+        """The unit; all who name one must name the same."""
+        promise = None if self.opened is None else self.opened.promise
+        return agreed_unit(asked=self.unit, declared=declared, promise=promise)
+
     def book(self, budget: Budget, *, name: str, declared: Unit | None = None) -> Ledger:
-        """The ledger, or one in memory that promises this budget; all who name a unit must name the same."""
-        if self.opened is None:
-            return MemoryLedger(Promise(budget, agreed_unit(asked=self.unit, declared=declared), name))
-        agreed_unit(asked=self.unit, declared=declared, promise=self.opened.promise)
-        return self.opened
+        """The ledger, or one in memory that promises this budget."""
+        unit = self.agreed(declared)
+        self.refuse(unit)
+        return MemoryLedger(Promise(budget, unit, name)) if self.opened is None else self.opened
 
     @contextmanager
-    def run(self, curator: Callable[..., D], book: Ledger, allotment: Cost, *, label: str) -> Iterator[D]:
+    def run(
+        self,
+        curator: Callable[..., D],
+        book: Ledger,
+        allotment: Cost,
+        *,
+        label: str,
+        unit: Unit | None = None,
+    ) -> Iterator[D]:
         """A curator that may spend the allotment; what it does not spend goes back when the run ends."""
         run = book.begin(allotment, label=label)
+        who = book.promise.unit if unit is None else unit
         try:
-            yield curator(allotment=allotment, unit=book.promise.unit, ledger=book, run=run, noise=self.noise)
+            yield curator(allotment=allotment, unit=who, ledger=book, run=run, noise=self.noise)
         finally:
             book.close(run)
 
@@ -116,6 +138,6 @@ class GroupTerms(Terms):
             delta=self.group_delta,
             events=() if curator is None else curator.events,
             noise=noise.name,
-            private=noise.is_private,
+            noise_is_private=noise.is_private,
             versions={"sidelight": version("sidelight"), "python": platform.python_version()},
         )

@@ -22,7 +22,7 @@ class KnownVariance:
     """σ² as far as it is known."""
 
     value: float
-    """What weights are computed with."""
+    """The σ² that weights are computed with."""
     likely: Array
     """Equally likely values, for the interval."""
 

@@ -49,6 +49,8 @@ def disagreements(measurements: Sequence[Measurement], public: Table, *, total: 
     numbers: dict[Attrs, int] = {}
     for made in measurements:
         attrs = made.query.attrs
+        if not set(attrs) <= set(public.domain.attrs):
+            continue  # public data tell nothing of it
         said = np.asarray(answer(made.query, public), dtype=np.float64).reshape(-1) * (total / public.records)
         squares = float(np.square(made.answer - said).sum()) - made.answer.size * made.stddev**2
         excess[attrs] = excess.get(attrs, 0.0) + squares

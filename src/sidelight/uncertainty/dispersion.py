@@ -54,8 +54,6 @@ _OWN_SCALE, _SHARED_SCALE = 0.5, 1.0
 """Scales of the Laplace priors of log s_c around M (a factor of √e), and of M around 0 (a factor of e)."""
 _SCALES = (0.125, 0.25, 0.5, 1.0)
 """Values of b and of k: from hardly any to a factor of e."""
-_DOUBT, _LEAST_DOUBT = 0.01, 1e-4
-"""Where the model is hopeless and the noise is tiny: below, the fit would take thousands of steps."""
 
 
 def mass_of(counts: ArrayLike, *, total: float, cells: int) -> Array:
@@ -170,28 +168,6 @@ class Evidence:
         grown = spread * self.variance
         left = grown * self.stddev**2 / (grown + self.stddev**2)
         return float(np.sqrt(2 / np.pi) * np.sqrt(left).sum())
-
-    @property
-    def enough(self) -> float:
-        """The least s that leaves no cell further from its answer than a third of the noise: more is slow."""
-        gap, noise = np.abs(self.gap), self.stddev / 3
-        return float((self.stddev**2 / self.variance * np.maximum(gap / noise - 1, 0.0)).max())
-
-    def capped(self, spread: float) -> float:
-        """s, or the largest s that leaves some doubt in the answer: less doubt would only make a fit slow.
-
-        Doubt d keeps a share d of the gap between model and answer. It is a hundredth, or as much less
-        as it takes for what is kept to be a tenth of the noise that the answer has anyway.
-        """
-        from scipy.optimize import brentq
-
-        gap = np.abs(self.gap)
-        noise = np.sqrt(2 / np.pi) * self.stddev * gap.size
-        hidden = float(noise / (10 * max(gap.sum(), noise)))
-        most = 1 - max(min(_DOUBT, hidden), _LEAST_DOUBT)
-        if self.trust(spread) <= most:
-            return spread
-        return float(brentq(lambda s: self.trust(s) - most, 0.0, spread, xtol=1e-12 * spread, rtol=1e-12))
 
 
 class SpreadPrior:

@@ -99,7 +99,9 @@ def trials_of(
     for made in measurements:
         attrs = made.query.attrs
         if made.predicted is not None and _counts_records(made):
-            variance = variance_at_one(made.predicted, total=total, cells=domain.size(attrs))
+            is_single = made.predicted.size == 1  # a cell or a range of the marginal
+            cells = domain.size(attrs) if is_single else made.predicted.size
+            variance = variance_at_one(made.predicted, total=total, cells=cells)
             trial = Trial.of(made.answer - made.predicted, variance, made.stddev)
             if trial.sampling > 0:  # a marginal of a single cell tries nothing
                 trials["met" if pairs(attrs) <= met else "unmet"].append(trial)

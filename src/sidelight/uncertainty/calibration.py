@@ -1,0 +1,339 @@
+"""Error bars that agree with measured quality: by degree, and by attribute.
+
+What noise and dispersion say of a marginal's error (error_bars.py) is a guess: a mechanism selects what is
+worst, so that what it left is better, and fits smooth away a part of the noise. Measured quality
+(mean_errors.py) tells, with noise of known size, how large the errors of a final model are on average. So two
+numbers of each degree are fitted to it, and one of each attribute:
+
+    V_i = k · known_i + s v_i² / (v_i + s/10),       s = F_d · Π_a g_a²
+
+Here *known* is the variance of noise, and of what a fit did not follow; v is what drawing records at random
+gives (dispersion.py), in marginals that nobody measured as a whole. There s says how far the model is off,
+but no cell is off by many times what it holds. With λ for a degree, F rises and falls with λ², and k falls
+with √λ where less was measured than guessed. (Where everything was measured, k rises with λ² instead of F.)
+
+A marginal's expected error is E‖x − μ‖₁ / n, where a cell's error is bounded by the records that can be
+there:
+
+    e = 1/n Σ_i a_i / (1 + a_i / 2m_i),     a_i = √(2V_i/π),     m_i = 0.9 μ_i + 0.1 n / cells
+
+It is at most 2, as errors are. (Without the bound, noise on many empty cells would be off by many times n.)
+
+A measured mean has noise, so its posterior is what k, F and g are fitted to. Priors: the log odds e/(2 − e)
+of the highest degree are normal around the guess, those of a lower degree around what the highest one says,
+and log g around 0. A mean that drowns in its noise leaves the guess nearly as it was. The constants below
+were chosen on the tables of benchmarks/utility/coverage.py, without the three that it keeps out.
+
+PRIVACY: functions of noisy answers, noisy means and of the model alone; post-processing.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.errors import SettingError
+from sidelight.mean_errors import MarginalSet, MeanErrors, NoisyMeans
+
+Array = NDArray[np.float64]
+
+_NAMES: dict[int, Literal["1", "2", "3"]] = {1: "1", 2: "2", 3: "3"}
+MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
+"""E|x| of a standard normal x."""
+_EVEN = 0.1
+"""Share of the records that may be anywhere, whatever the model says."""
+_GUESSED, _UNGUESSED, _LOWER, _ATTRIBUTE = 0.7, 2.0, 0.5, 0.2
+"""Standard deviations of the priors, in logs of odds or of factors."""
+_TOO_LARGE = 0.3
+"""What is guessed of a model is too large by so much, in logs of odds: what is worst was measured."""
+_NOTHING_GUESSED = 0.2
+"""An error to begin with where no measurement tried the model."""
+_PART = 0.1
+"""How far the mean of the marginals used here may be from that of all that were measured, relatively."""
+_MOST, _MOST_CELLS = 150, 2**22
+"""Marginals of one degree that calibration uses, and their cells: more would take seconds."""
+_SINGLE, _GROUPS = 64, 64
+"""Of one marginal's cells the largest are kept one by one, the others in groups of similar counts."""
+_BOUND = 0.1
+"""A cell's error squared is at most its count squared over this."""
+_ROUNDS = 3
+"""Attributes and degree are fitted in turns; further rounds change nothing that could be seen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """How far off tables of one degree are, next to what was guessed."""
+
+    known: float
+    """k: what is left of the variance of noise; 1 where noise explains no more than was measured."""
+    model: float
+    """F: the model's error where nobody measured, next to drawing records at random."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """How error bars were fitted to the release's measured quality."""
+
+    degrees: Mapping[Literal["1", "2", "3"], Level]
+    """By the number of attributes; tables of more attributes go by the highest."""
+    attributes: Mapping[str, float]
+    """g: by what factor the standard error of tables with this attribute is larger, where nobody measured."""
+
+    def __post_init__(self) -> None:
+        levels = [part for one in self.degrees.values() for part in (one.known, one.model)]
+        if not levels or min(levels) < 0 or min(self.attributes.values(), default=1.0) <= 0:
+            raise SettingError("error bars are fitted to one degree at least, by factors above 0.")
+
+    def level(self, attrs: Attrs) -> tuple[float, float]:
+        """k, and F g² for a marginal."""
+        highest = max(self.degrees)
+        own = self.degrees.get(_NAMES.get(len(attrs), highest), self.degrees[highest])
+        return own.known, own.model * math.prod(self.attributes.get(attr, 1.0) for attr in attrs) ** 2
+
+
+def strayed(sampling: Array, dispersion: ArrayLike) -> Array:
+    """The variance of a model's cells: s v, but hardly more than what a cell holds, squared.
+
+    >>> strayed(np.array([1000.0, 1.0, 0.0]), 8.0).round(2).tolist()
+    [7993.61, 4.44, 0.0]
+    """
+    s = np.asarray(dispersion, dtype=np.float64)
+    return np.asarray(s * sampling**2 / np.maximum(sampling + _BOUND * s, 1e-300))
+
+
+def expected_errors(variance: Array, estimate: Array, total: float) -> Array:
+    """E|x − μ| of every cell, bounded by the records that can be there.
+
+    >>> expected_errors(np.array([1e12, 25.0]), np.array([30.0, 70.0]), 100.0).round(1).tolist()
+    [64.0, 3.9]
+    """
+    plain = MEAN_OF_NORMAL * np.sqrt(variance)
+    return np.asarray(plain / (1 + plain / (2 * _room(estimate, total))))
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The variance of a marginal's cells before calibration, in its two parts."""
+
+    attrs: Attrs
+    estimate: Array
+    known: Array
+    """Of noise, and of what the fit did not follow."""
+    sampling: Array
+    """v where the model speaks alone; 0 where noisy answers do."""
+    guessed: float | None
+    """F without calibration; None where nothing tells of it."""
+
+
+PartsOf = Callable[[Sequence[Attrs]], Iterable[Parts]]
+"""From many marginals to their parts, in any order."""
+
+
+def calibrated(
+    parts_of: PartsOf, asked: MeanErrors, measured: NoisyMeans, domain: Domain, total: float
+) -> Calibration | None:
+    """The calibration by the means that were measured; None where none is of a degree."""
+    means = [
+        _Mean(part, value / total, stddev / total)
+        for part, value, stddev in zip(asked.sets, measured.means, measured.stddevs, strict=True)
+    ]
+    degrees = sorted((one for one in means if one.part.kind == "degree"), key=lambda one: -int(one.name))
+    if not degrees or total <= 0:
+        return None
+    by_attribute = [one for one in means if one.part.kind == "attribute"]
+    highest, factors = degrees[0], dict.fromkeys((one.name for one in by_attribute), 1.0)
+    shapes = _Shapes.of(parts_of, _some(asked, highest, domain), total)
+    odds = _log_odds(shapes.mean(1.0) if shapes.is_guessed else _NOTHING_GUESSED)
+    odds -= _TOO_LARGE if shapes.has_model and shapes.is_guessed else 0.0
+    believed = {"odds": odds, "spread": _GUESSED if shapes.is_guessed else _UNGUESSED}
+    scale = _scale(shapes, highest, **believed)
+    for _ in range(_ROUNDS if by_attribute else 0):
+        for one in by_attribute:
+            factors[one.name] = _factor(shapes, one, scale, factors[one.name])
+            shapes.take(factors)
+        scale = _scale(shapes, highest, **believed)
+    found = {highest.name: shapes.level(scale)}
+    for one in degrees[1:]:
+        lower = _Shapes.of(parts_of, _some(asked, one, domain), total)
+        lower.take(factors)
+        found[one.name] = lower.level(_scale(lower, one, odds=_log_odds(lower.mean(scale)), spread=_LOWER))
+    return Calibration(
+        degrees={
+            _NAMES[int(name)]: Level(known=_short(one.known), model=_short(one.model))
+            for name, one in found.items()
+        },
+        attributes={name: _short(factor) for name, factor in factors.items()},
+    )
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """One measured mean, as a share of n."""
+
+    part: MarginalSet
+    error: float
+    stddev: float
+
+    @property
+    def name(self) -> str:
+        return self.part.name
+
+
+@dataclass(eq=False)
+class _Shapes:
+    """Many marginals in a few numbers each: cells of similar counts stand together, with a weight."""
+
+    attrs: list[Attrs]
+    weight: Array
+    known: Array
+    sampling: Array
+    room: Array
+    guesses: list[float | None]
+    total: float
+    factor: Array = field(init=False)
+    """g² of every marginal."""
+
+    def __post_init__(self) -> None:
+        self.factor = np.ones(len(self.attrs))
+
+    @classmethod
+    def of(cls, parts_of: PartsOf, wanted: Sequence[Attrs], total: float) -> "_Shapes":
+        told = [(one.attrs, one.guessed, _grouped(one, total)) for one in parts_of(wanted)]
+        rows = [row for _, _, row in told]
+        weight, known, sampling, room = (np.stack([row[place] for row in rows]) for place in range(4))
+        return cls(
+            attrs=[attrs for attrs, _, _ in told], guesses=[guess for _, guess, _ in told],
+            weight=weight, known=known, sampling=sampling, room=room, total=total,
+        )  # fmt: skip
+
+    def take(self, factors: Mapping[str, float]) -> None:
+        """The factors of the attributes."""
+        self.factor = np.array(
+            [math.prod(factors.get(attr, 1.0) for attr in attrs) ** 2 for attrs in self.attrs]
+        )
+
+    def level(self, scale: float) -> Level:
+        """k and F at λ."""
+        if not self.has_model:
+            return Level(known=math.sqrt(scale) if scale < 1 else scale**2, model=0.0)
+        return Level(known=min(1.0, math.sqrt(scale)), model=self.usual * scale**2)
+
+    def errors(self, scale: float) -> Array:
+        """The expected error of every marginal."""
+        level = self.level(scale)
+        variance = level.known * self.known + strayed(self.sampling, (level.model * self.factor)[:, None])
+        plain = MEAN_OF_NORMAL * np.sqrt(variance)
+        return np.asarray((self.weight * plain / (1 + plain / (2 * self.room))).sum(axis=1) / self.total)
+
+    def mean(self, scale: float) -> float:
+        return float(self.errors(scale).mean())
+
+    @cached_property
+    def usual(self) -> float:
+        """F before calibration; 1 where nothing tells of it."""
+        known = [guess for guess in self.guesses if guess is not None]
+        return float(np.mean(known)) if known else 1.0
+
+    @property
+    def has_model(self) -> bool:
+        """Whether the model speaks alone in some marginal."""
+        return bool(self.sampling.any())
+
+    @property
+    def is_guessed(self) -> bool:
+        return not self.has_model or any(guess is not None for guess in self.guesses)
+
+
+def _scale(shapes: _Shapes, mean: _Mean, *, odds: float, spread: float) -> float:
+    """λ by which the mean of all expected errors is what was measured, as far as noise lets one see."""
+    return _solved(shapes.mean, _posterior(mean, odds=odds, spread=spread))
+
+
+def _posterior(mean: _Mean, *, odds: float, spread: float) -> float:
+    """The median of the mean error e, where log e/(2 − e) is N(odds, spread²) and the noise is known."""
+    grid = np.linspace(-14.0, 7.0, 2000)
+    errors = 2 / (1 + np.exp(-grid))
+    logs = -0.5 * ((grid - odds) / spread) ** 2
+    logs -= 0.5 * ((errors - mean.error) / max(mean.stddev, 1e-6)) ** 2
+    below = np.cumsum(np.exp(logs - logs.max()))
+    return float(np.interp(0.5, below / below[-1], errors))
+
+
+def _log_odds(error: float) -> float:
+    bounded = min(max(error, 1e-6), 2 - 1e-6)
+    return math.log(bounded / (2 - bounded))
+
+
+def _factor(shapes: _Shapes, mean: _Mean, scale: float, factor: float) -> float:
+    """By how much the errors of an attribute's marginals are larger than the degree alone says."""
+    held = np.array([mean.name in attrs for attrs in shapes.attrs])
+    if not held.any():
+        return factor
+    expected = float(shapes.errors(scale)[held].mean()) / factor
+    grid = np.linspace(-1.2, 1.2, 97)
+    stddev = math.hypot(mean.stddev, _PART * expected)
+    logs = -0.5 * (grid / _ATTRIBUTE) ** 2
+    logs -= 0.5 * ((expected * np.exp(grid) - mean.error) / max(stddev, 1e-12)) ** 2
+    chances = np.exp(logs - logs.max())
+    return math.exp(float(chances @ grid / chances.sum()))
+
+
+def _some(asked: MeanErrors, mean: _Mean, domain: Domain) -> list[Attrs]:
+    """An even part of a set's marginals: the first of a fixed order that have room together."""
+    order = np.random.default_rng(0).permutation(len(mean.part.places))
+    listed = [asked.marginals[mean.part.places[place]] for place in order.tolist()]
+    kept: list[Attrs] = []
+    room = _MOST_CELLS
+    for attrs in listed:
+        if domain.size(attrs) <= room and len(kept) < _MOST:
+            kept.append(attrs)
+            room -= domain.size(attrs)
+    return kept or listed[:1]
+
+
+def _grouped(parts: Parts, total: float) -> tuple[Array, Array, Array, Array]:
+    """Weights, and the mean of known, v and room in each group of cells."""
+    estimate = parts.estimate.reshape(-1)
+    order = np.argsort(-estimate, kind="stable")
+    sizes = _group_sizes(estimate.size)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    weight = np.maximum(sizes, 1).astype(np.float64)
+
+    def mean(values: Array) -> Array:
+        padded = np.append(np.broadcast_to(values, parts.estimate.shape).reshape(-1)[order], 0.0)
+        sums = np.add.reduceat(padded, np.minimum(starts, estimate.size))
+        return np.where(sizes > 0, sums / weight, 0.0)
+
+    space = np.maximum(mean(_room(parts.estimate, total)), 1e-12)
+    return np.where(sizes > 0, weight, 0.0), mean(parts.known), mean(parts.sampling), space
+
+
+def _group_sizes(cells: int) -> NDArray[np.int64]:
+    single = min(cells, _SINGLE)
+    rest, more = divmod(cells - single, _GROUPS)
+    sizes = np.full(_GROUPS, rest, dtype=np.int64)
+    sizes[:more] += 1
+    return np.concatenate([np.ones(single, np.int64), np.zeros(_SINGLE - single, np.int64), sizes])
+
+
+def _room(estimate: Array, total: float) -> Array:
+    """m: how many records a cell may hold, by the model and by chance."""
+    return np.asarray((1 - _EVEN) * np.maximum(estimate, 0.0) + _EVEN * total / max(estimate.size, 1))
+
+
+def _solved(errors: Callable[[float], float], target: float) -> float:
+    """Where a growing function reaches its target, from a millionth to 100."""
+    low, high = math.log(1e-6), math.log(100.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if errors(math.exp(middle)) < target else (low, middle)
+    return math.exp(low)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -1,0 +1,61 @@
+"""Intervals of a reconstruction: around its least-squares answers, which are off by noise alone.
+
+A count that is kept from being negative has a bias. Among many cells without a record, noise puts about as
+much above 0 as below; all that is below has to be taken from somewhere, and cells that hold many records lose
+it. Measured quality is a mean over all cells, and does not tell: fitted to it, intervals of 95% around such
+counts held in 82% of the three-way cells of Pennsylvania at ε = 10. What least squares says of the same
+answers has no bias, and its noise is known exactly, so an interval of 95% around it holds in 95%, whatever
+the table. It is stretched to hold the count itself.
+
+PRIVACY: a function of noisy answers; post-processing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.measurement import Measurement
+from sidelight.models.products import ProductEstimate, Products
+from sidelight.models.reconstruction import Reconstruction
+from sidelight.models.residuals import Residuals
+from sidelight.queries.product import Product
+from sidelight.queries.query import Marginal
+from sidelight.queries.residual import Residual
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Unbiased:
+    """Answers with the variance of their noise."""
+
+    values: Array
+    variance: Array
+    of_sum: Callable[[Array], float] | None = None
+    """The variance of a weighted sum of them; None where they are sums already."""
+
+    def sum(self, mask: NDArray[np.bool_]) -> "Unbiased":
+        """The sum over some cells."""
+        assert self.of_sum is not None
+        whole = np.array(float(self.values[mask].sum()))
+        return Unbiased(whole, np.array(self.of_sum(mask.astype(np.float64))))
+
+    def interval(self, quantile: float, estimate: Array) -> tuple[Array, Array]:
+        """So many standard errors to either side, and the released estimate."""
+        reach = quantile * np.sqrt(self.variance)
+        return np.minimum(self.values - reach, estimate), np.maximum(self.values + reach, estimate)
+
+
+def least_squares(model: Reconstruction, measurements: Sequence[Measurement]) -> Residuals | Products:
+    """What the answers say by themselves, before counts are kept from being negative."""
+    known = model.known
+    if not model.is_clipped:
+        return known
+    if isinstance(known, Products):
+        made = [one for one in measurements if isinstance(one.query, Product)]
+        return replace(known, estimates=tuple(map(ProductEstimate.of, made)))
+    told = [one for one in measurements if isinstance(one.query, Marginal | Residual)]
+    is_exact = known.parts[()].variance == 0.0
+    return Residuals.of(known.domain, told, total=known.total if is_exact else None)
