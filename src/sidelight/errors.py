@@ -3,7 +3,8 @@
     SidelightError
     ├── InputError            bad input or usage; nothing was read or charged     exit code 2
     │   ├── SchemaError       the schema itself is wrong
-    │   ├── DataError         a table does not fit its schema, or cannot be read
+    │   ├── DataError         a table cannot be read
+    │   │   └── MisfitError   a table does not fit its schema
     │   ├── WorkloadError     a query or workload cannot be answered
     │   ├── SettingError      a parameter is outside its range
     │   ├── TooLargeError     the request would not fit in memory
@@ -42,6 +43,10 @@ class SchemaError(InputError):
 
 class DataError(InputError):
     """A table does not fit its schema, or cannot be read."""
+
+
+class MisfitError(DataError):
+    """A table does not fit its schema."""
 
 
 class WorkloadError(InputError):
@@ -94,3 +99,7 @@ BudgetExhausted = BudgetExhaustedError
 
 class PrivacyWarning(UserWarning):
     """A promise that is differentially private by the letter, but protects people little."""
+
+
+class PublicDataWarning(UserWarning):
+    """Public data that were read in part: what had no place in the schema, and how much of it."""

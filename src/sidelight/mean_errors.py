@@ -5,8 +5,10 @@
     k_j(D) = ⌊c_j · m_j(D)⌋                              that mean in steps of 1/c_j records, c_j whole
 
 The sets R_j are all marginals of one degree, those of them that hold one attribute, or those that a criterion
-of acceptance names; a marginal may be in many sets. The model p, the sets and the c_j are fixed before the
-private table is looked at. The curator releases the whole vector k with exact noise.
+of acceptance names; a marginal may be in many sets. A criterion about subgroups looks at the cells of one
+value alone: M_r is then a part of a marginal, and all below holds for it, since a part moves by no more than
+the whole. The model p, the sets and the c_j are fixed before the private table is looked at. The curator
+releases the whole vector k with exact noise.
 
 **Joint sensitivity.** Between neighbours D and D′,
 
@@ -34,7 +36,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -63,6 +65,22 @@ _FINEST: dict[type[Cost], int] = {Rho: 16, Epsilon: 256}
 more. Finer still would take noise beyond what can be drawn at budgets that the mechanisms can live with."""
 
 
+@dataclass(frozen=True)
+class Subgroup:
+    """The records that have one value of an attribute."""
+
+    attr: str
+    code: int
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Marginals whose mean error is asked for: whole, or what a subgroup has of them."""
+
+    marginals: tuple[Attrs, ...]
+    subgroup: Subgroup | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class MarginalSet:
     """One set R_j: what it is, which marginals are measured, and how finely their mean is counted."""
@@ -76,6 +94,8 @@ class MarginalSet:
     """How many marginals the whole set has; more than ``places`` where an even part is measured."""
     steps: int
     """c_j."""
+    criteria: tuple[str, ...] = ()
+    """The criteria that are judged by this mean, by name."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +118,11 @@ class MeanErrors:
     """
 
     marginals: tuple[Attrs, ...]
-    """Those that are looked at, each once."""
+    """Those that are looked at; once each, and once more for each subgroup."""
     sets: tuple[MarginalSet, ...]
     """The highest degree first, then the lower ones, then the attributes."""
+    subgroups: Mapping[int, Subgroup] = field(default_factory=dict)
+    """Of which marginals, by their places, only the cells of a subgroup count."""
 
     @classmethod
     def of(cls, attribute_sets: Iterable[Attrs], domain: Domain, currency: type[Cost]) -> "MeanErrors | None":
@@ -134,20 +156,29 @@ class MeanErrors:
             ),
         )
 
-    def also(
-        self, named: Mapping[str, Sequence[Attrs]], domain: Domain, currency: type[Cost]
-    ) -> "MeanErrors":
-        """These means, and one over each named set of marginals, known as well as the highest degree's."""
-        place = {attrs: index for index, attrs in enumerate(self.marginals)}
-        more = []
-        for name, marginals in named.items():
-            kept = _even_part(marginals, domain)
-            places = tuple(place.setdefault(attrs, len(place)) for attrs in kept)
-            steps = _FINEST[currency]
-            more.append(
-                MarginalSet(kind="criterion", name=name, places=places, of=len(marginals), steps=steps)
-            )
-        return MeanErrors(tuple(place), (*self.sets, *more))
+    def also(self, named: Mapping[str, Tables], domain: Domain, currency: type[Cost]) -> "MeanErrors":
+        """These means, and one for each criterion, known as well as the highest degree's.
+
+        A criterion about marginals of which there is a mean already is judged by that one, so that no
+        quantity is measured twice.
+        """
+        place = {(attrs, self.subgroups.get(index)): index for index, attrs in enumerate(self.marginals)}
+        sets = list(self.sets)
+        index_of = {frozenset(part.places): index for index, part in reversed(list(enumerate(sets)))}
+        for name, tables in named.items():
+            kept = _even_part(tables.marginals, domain)
+            places = tuple(place.setdefault((attrs, tables.subgroup), len(place)) for attrs in kept)
+            index = index_of.setdefault(frozenset(places), len(sets))
+            if index == len(sets):
+                number = len(tables.marginals)
+                sets.append(MarginalSet(kind="criterion", name=name, places=places, of=number, steps=1))
+            steps = max(sets[index].steps, _FINEST[currency])
+            sets[index] = replace(sets[index], steps=steps, criteria=(*sets[index].criteria, name))
+        return MeanErrors(
+            tuple(attrs for attrs, _ in place),
+            tuple(sets),
+            {index: subgroup for (_, subgroup), index in place.items() if subgroup is not None},
+        )
 
     def l2_squared(self, unit: Unit) -> Fraction:
         """Δ₂² = Δ₁² Σ c_j², proved above."""
@@ -167,12 +198,18 @@ class MeanErrors:
 
     def each(self, model: CountSource) -> Iterator[tuple[int, Callable[[NDArray[Any]], float]]]:
         """The place of every marginal, once each, and the function from its exact counts to its error."""
+        places: dict[Attrs, list[int]] = {}
+        for place, attrs in enumerate(self.marginals):
+            places.setdefault(attrs, []).append(place)
+        wanted = list(places)
         if isinstance(model, ManyCountSource):
-            answers = iter(model.count_each(self.marginals))
+            answers = iter(model.count_each(wanted))
         else:
-            answers = ((place, model.count(attrs)) for place, attrs in enumerate(self.marginals))
-        for place, counts in answers:
-            yield place, _error_of(np.asarray(counts, dtype=np.float64).reshape(-1))
+            answers = ((index, model.count(attrs)) for index, attrs in enumerate(wanted))
+        for index, counts in answers:
+            attrs = wanted[index]
+            for place in places[attrs]:
+                yield place, _error_of(np.asarray(counts, dtype=np.float64), attrs, self.subgroups.get(place))
 
     def counted(self, errors: Mapping[int, float]) -> NDArray[np.int64]:
         """k, from the exact error of every marginal."""
@@ -194,8 +231,18 @@ class MeanErrors:
         )
 
 
-def _error_of(counts: NDArray[np.float64]) -> Callable[[NDArray[Any]], float]:
-    return lambda exact: l1_error(exact, counts)
+def _error_of(
+    counts: NDArray[np.float64], attrs: Attrs, subgroup: Subgroup | None
+) -> Callable[[NDArray[Any]], float]:
+    def part(cells: NDArray[Any]) -> NDArray[Any]:
+        shaped = cells.reshape(counts.shape)
+        # PRIVACY: a part of a marginal moves by no more than the whole, in L1.
+        return (
+            shaped if subgroup is None else shaped.take(subgroup.code, attrs.index(subgroup.attr))
+        ).reshape(-1)
+
+    said = part(counts)
+    return lambda exact: l1_error(part(exact), said)
 
 
 def _inside(attribute_sets: Iterable[Attrs], domain: Domain) -> dict[int, list[Attrs]]:

@@ -69,7 +69,9 @@ def stddev_of(query: Query, cost: Cost, unit: Unit, *, noise: NoiseKind | None =
     return measuring(query, cost, unit, noise=noise).stddev * float(query.resolution)
 
 
-def gaussian(noise: NoiseSource, exact: NDArray[np.int64], event: event.Gaussian) -> NDArray[np.int64]:
+def gaussian(
+    noise: NoiseSource, exact: NDArray[np.int64], event: event.Gaussian | event.Threshold
+) -> NDArray[np.int64]:
     """y = q(D) + 𝒩_ℤ(0, σ²): exact counts plus discrete Gaussian noise of the variance that was paid for.
 
     >>> from fractions import Fraction
@@ -87,7 +89,7 @@ def gaussian(noise: NoiseSource, exact: NDArray[np.int64], event: event.Gaussian
 def gaussians(
     noise: NoiseSource, exact: NDArray[np.int64], variances: Sequence[Fraction], sizes: Sequence[int]
 ) -> NDArray[np.int64]:
-    """The same for parts of a vector, of these sizes, each with a variance of its own."""
+    """Gaussian noise for parts of a vector, of these sizes, each with a variance of its own."""
     drawn = np.empty(exact.size, dtype=np.int64)
     place_of: dict[Fraction, list[NDArray[np.int64]]] = {}
     start = 0

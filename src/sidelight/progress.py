@@ -128,7 +128,7 @@ def _is_plain(letter: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """The same on one line, so that a label cannot look like another row.
+    """The text on one line, so that a label cannot look like another row.
 
     >>> one_line("age" + chr(10) + "sex")
     'age�sex'

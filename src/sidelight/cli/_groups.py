@@ -12,8 +12,8 @@ import typer
 
 from sidelight._files import check_file, write_text
 from sidelight.cli._shared import Json, remark_on_private, talk, tell, tell_json
+from sidelight.data.columns.value import text_of
 from sidelight.data.leak_guard import refuse_same
-from sidelight.data.value import text_of
 from sidelight.errors import DataError, SettingError
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.unit import Unit
@@ -119,7 +119,7 @@ class GroupOptions:
         }
 
     def mix_settings(self) -> dict[str, Any]:
-        """The same for an estimate that is mixed of groups."""
+        """Options of an estimate that is mixed of groups."""
         bias = None if self.bias is None else number_or("--bias", self.bias, "measure")
         return self.settings() | {"bias": bias, "alone": True}
 

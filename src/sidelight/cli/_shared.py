@@ -38,8 +38,8 @@ PublicData = Annotated[
     list[str] | None,
     typer.Option(
         "--public",
-        help="A public table of the same schema; or the folder of a prior or an earlier release. "
-        "Repeat for several tables.",
+        help="A public table (it may lack columns), or the folder of a prior or of an earlier release. "
+        "Repeat for several.",
     ),
 ]
 Settings = Annotated[
@@ -50,11 +50,33 @@ QualityShare = Annotated[
     float,
     typer.Option(help="Share of the budget that measures how far off the release is; 0 measures nothing."),
 ]
+BinsChoice = Annotated[
+    str,
+    typer.Option(
+        "--bins",
+        help="auto models neighbouring values of a numeric column in groups where there are too many to be "
+        "told apart; 'as declared' never does.",
+    ),
+]
 AcceptFile = Annotated[
     Path | None,
     typer.Option(
         "--accept",
         help="A TOML file of criteria that the release must keep. --quality-share pays for looking at them.",
+    ),
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        help="Only records like these: sex=F, region=north,south, age=18-64 (whole bins), age=65+. Repeat "
+        "for several columns.",
+    ),
+]
+SafeCells = Annotated[
+    bool,
+    typer.Option(
+        "--safe-cells", help="Put an apostrophe before texts that a spreadsheet would run as formulas (.csv)."
     ),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
@@ -117,6 +139,19 @@ def parse_settings(given: list[str] | None) -> dict[str, Any]:
         except ForeignError:
             settings[name] = text
     return settings
+
+
+def parse_where(given: list[str] | None) -> dict[str, list[str]] | None:
+    """``sex=F`` to ``{"sex": ["F"]}``; a column that is named twice may have either value."""
+    if not given:
+        return None
+    where: dict[str, list[str]] = {}
+    for item in given:
+        name, equals, text = item.partition("=")
+        if not equals or not name.strip():
+            raise SettingError(f"--where must look like column=value; got {brief(item)}.")
+        where.setdefault(name.strip(), []).append(text.strip())
+    return where
 
 
 def one_or_all(given: list[str] | None) -> str | list[str] | None:

@@ -18,9 +18,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from sidelight._check import brief
 from sidelight.cli import (
     answer,
     demo,
+    discover,
     evaluate,
     ledger,
     mean,
@@ -35,7 +37,7 @@ from sidelight.cli import (
     screen,
 )
 from sidelight.cli._shared import talk
-from sidelight.errors import PrivacyWarning, SidelightError
+from sidelight.errors import PrivacyWarning, PublicDataWarning, SidelightError
 from sidelight.sources import source_name, without_addresses
 
 
@@ -73,6 +75,7 @@ app.command(short_help="Release a survey with and without public data.")(demo.de
 app.add_typer(schema.app, name="schema", short_help="Draft a schema, or check a table against one.")
 app.command()(plan.plan)
 app.command(short_help="Show error against ε, on public data alone.")(rehearse.rehearse)
+app.command(short_help="Find labels and bin edges privately, for a schema.")(discover.discover)
 app.command(short_help="Spend budget once; write a release for all to see.")(release.release)
 app.command()(answer.answer)
 app.command()(sample.sample)
@@ -103,13 +106,17 @@ def root(
     """Differentially private releases and synthetic tables, assisted by public data."""
 
 
+_command = typer.main.get_command(app)
+
+
 def main() -> None:
     """Run a command. Every failure is reported in a sentence, never as a traceback."""
     _prepare_output()
     warnings.simplefilter("always", PrivacyWarning)
+    warnings.simplefilter("always", PublicDataWarning)
     warnings.showwarning = lambda message, *_: talk(f"warning: {message}")
     try:
-        code = app(standalone_mode=False)
+        code = _command(standalone_mode=False)
         sys.stdout.flush()
     except (_UnreadError, BrokenPipeError):
         _stop_writing()
@@ -173,9 +180,22 @@ def _refused_by_the_machine(error: MemoryError | OSError) -> int:
     return 130 if notes else 2
 
 
+def _given(error: Exception) -> str:
+    """What stood on the command line, where the parser's own sentence does not say it."""
+    found: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    if not found or not isinstance(found[0].get("input"), str):
+        return ""
+    given = found[0]["input"]
+    whole, comma, part = given.partition(",")
+    hint = f" Decimals have a point: {whole}.{part}." if comma and f"{whole}{part}".isdigit() else ""
+    return f"; got {brief(given)}.{hint}"
+
+
 def _unexpected(error: Exception) -> int:
     if hasattr(error, "exit_code") and hasattr(error, "format_message"):
-        talk(_without_arguments(f"error: {error.format_message()}"))  # usage errors of the parser
+        talk(
+            _without_arguments(f"error: {error.format_message()}{_given(error)}")
+        )  # usage errors of the parser
         return 2
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.strerror):
         return _refused_by_the_machine(error)

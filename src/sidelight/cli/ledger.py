@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 _BAR = 30
 """Characters of a bar that shows the whole budget."""
+_USED = "each release uses as many records of a person as its schema says"
 Where = Annotated[str, typer.Argument(help="A ledger file, or a database URL.")]
 
 
@@ -37,6 +38,13 @@ def open_(
         ),
     ] = "replace",
     records: Annotated[int, typer.Option(help="How many records one person may have, at most.")] = 1,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says who each record is about. Each release then uses at most as many "
+            "records of a person as its schema says."
+        ),
+    ] = None,
     name: Annotated[
         str | None,
         typer.Option(help="Name of the table. Default: the file's name, or the text after # in an address."),
@@ -54,7 +62,12 @@ def open_(
     from sidelight.privacy.unit import Unit
     from sidelight.sources import ledger_name, source_name
 
-    protects = Unit(unit, records)  # type: ignore[arg-type]  # checked by Unit itself
+    if person is not None and records != 1:
+        raise SettingError(
+            "with --person, the schema says how many records of each are used ([unit] records); leave out "
+            "--records."
+        )
+    protects = Unit(unit, records, person)  # type: ignore[arg-type]  # checked by Unit itself
     promise = Promise(Budget(epsilon=epsilon, delta=delta), protects, name or ledger_name(where))
     if promise.doubts and not yes:
         raise SettingError(
@@ -65,7 +78,8 @@ def open_(
     if as_json:
         tell_json({"ledger": source_name(where), "promise": promise.as_json(), "head": ledger.head})
         return
-    talk(f"opened {source_name(where)}: ε = {epsilon:g} at δ = {delta:g}, {protects.describe()}.")
+    said = protects.describe() if person is None else f"{unit} of whoever is one {person}: {_USED}"
+    talk(f"opened {source_name(where)}: ε = {epsilon:g} at δ = {delta:g}, {said}.")
 
 
 @app.command(
@@ -93,6 +107,7 @@ def show(
         "delta": ledger.promise.budget.delta,
         "unit": ledger.promise.unit.relation,
         "records": ledger.promise.unit.records,
+        "person": ledger.promise.unit.person,
         "capacity": float(ledger.promise.budget.capacity),
         "spent": float(ledger.spent),
         "left": float(ledger.left),
@@ -107,6 +122,8 @@ def show(
         tell_json(facts)
         return
     tell(f"{facts['name']}: promised ε = {facts['epsilon']:g} at δ = {facts['delta']:g} ({facts['unit']})")
+    if facts["person"] is not None:
+        tell(f"people one person is all records of one {facts['person']}; {_USED}")
     tell(f"spent  ε = {facts['epsilon_spent']:.4g}, {facts['spent'] / facts['capacity']:.1%} of the budget")
     tell(f"means  {facts['meaning']}")
     tell(f"left   {_left(ledger)}")
@@ -186,6 +203,7 @@ def rebind(
     from sidelight.data.schema import Schema
     from sidelight.data.table import Table
     from sidelight.errors import DataError
+    from sidelight.privacy.promise import agreed_unit
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.sources import source_name
 
@@ -193,7 +211,10 @@ def rebind(
     if schema is None:
         marks = marks_of_source(table, ledger.key)
     else:
-        marks = marks_of(Table.read(table, Schema.read(schema)), table, ledger.key)
+        known = Schema.read(schema)
+        unit = agreed_unit(declared=known.declared_unit, promise=ledger.promise)
+        read = Table.read(table, known, unit=unit, may_be_empty=not unit.total_is_public)
+        marks = marks_of(read, table, ledger.key)
     if not marks:
         raise DataError(f"there is no file {source_name(table)!r}.")
     ledger.rebind(marks)

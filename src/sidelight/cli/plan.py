@@ -6,6 +6,7 @@ import typer
 
 from sidelight.cli._shared import (
     AcceptFile,
+    BinsChoice,
     Json,
     MechanismName,
     PublicData,
@@ -43,6 +44,13 @@ def plan(
     ] = None,
     quality_share: QualityShare = 0.02,
     accept: AcceptFile = None,
+    bins: BinsChoice = "auto",
+    records: Annotated[
+        int | None,
+        typer.Option(
+            help="How many records the table has, where one person cannot change that: auto looks at it."
+        ),
+    ] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -52,13 +60,16 @@ def plan(
     """
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.releases.plan import Plan
+    from sidelight.releases.plan_words import describe
 
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(
         schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
         workload=workload, public=one_or_all(public), ledger=book,
-        quality_share=quality_share, accept=accept, settings=parse_settings(settings),
+        quality_share=quality_share, accept=accept, bins=bins, settings=parse_settings(settings),
     )  # fmt: skip
+    if records is not None:
+        planned = planned.knowing(records)
     can_pay = None if book is None else book.can_pay(planned.allotment)
     if as_json:
         tell_json(facts(planned, can_pay=can_pay))
@@ -70,42 +81,3 @@ def facts(planned: "Plan", *, can_pay: bool | None) -> dict[str, Any]:
     """The plan for a program; ``can_pay`` is None where there is no ledger."""
     told = planned.as_json() | {"meaning": planned.meaning, "tellable": planned.tellable}
     return told if can_pay is None else told | {"affordable": can_pay}
-
-
-def describe(planned: "Plan", *, can_pay: bool | None) -> str:
-    """The plan for a person, a line for each fact."""
-    from sidelight.privacy.budget import Epsilon
-
-    budget, unit, outlook = planned.budget, planned.unit, planned.outlook
-    currency = "ε" if isinstance(planned.allotment, Epsilon) else "ρ"
-    allotted = f"{currency} = {float(planned.allotment):.5g}"
-    lines = [
-        f"mechanism  {planned.mechanism.name}",
-        *([f"why        {planned.why}"] if planned.why else []),
-        f"domain     {len(planned.domain)} attributes, {float(planned.domain.size()):.3g} cells",
-        f"workload   {len(planned.workload)} queries",
-        f"protects   {unit.relation}, {unit.records} record(s) a person",
-        f"cost       ε = {budget.epsilon:g} at δ = {budget.delta:g}, {allotted}",
-        f"means      {planned.meaning}",
-        f"measures   up to {outlook.measurements} times, σ = {outlook.stddev:.4g} on each number",
-        f"memory     model {_size(outlook.model_bytes)}, exact counts {_size(outlook.counting_bytes)}",
-    ]
-    if planned.quality_stddev is not None:
-        lines.append(
-            f"quality    {planned.quality_share:.3g} of the budget measures the mean error of a table to "
-            f"± {planned.quality_stddev:.3g} records"
-        )
-    lines += [f"accept     {criterion}" for criterion in planned.tellable]
-    if can_pay is not None:
-        lines.append(f"ledger     {'can pay for it' if can_pay else 'CANNOT pay for it'}")
-    lines += [f"note       {note}" for note in planned.notes]
-    return "\n".join(lines)
-
-
-def _size(count: int) -> str:
-    value = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:.3g} TiB"

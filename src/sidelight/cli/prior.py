@@ -29,16 +29,9 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Fit a model of PUBLIC data. This costs no privacy; give the folder to `release --public`."""
-    from sidelight.data.schema import Schema
-    from sidelight.mechanisms.aperture.aperture import Aperture
-    from sidelight.queries.workload import Workload
-    from sidelight.releases.prior_folder import save_prior
-    from sidelight.releases.public_data import read_public
+    from sidelight.releases.prior import prior as fitted
 
-    known = Schema.read(schema)
-    closure = Workload.of(workload, known.domain).closure(known.domain)
-    prior = Aperture(max_model_mb=max_model_mb).prior(read_public(public, known), known.domain, closure)
-    save_prior(prior, known, out)
+    prior = fitted(public, schema=schema, workload=workload, max_model_mb=max_model_mb, out=out)
     marginals = [list(attrs) for attrs in prior.sets if len(attrs) > 1]
     if as_json:
         tell_json({"out": str(out), "records": prior.records, "marginals": marginals})

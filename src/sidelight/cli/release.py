@@ -8,6 +8,7 @@ import typer
 
 from sidelight.cli._shared import (
     AcceptFile,
+    BinsChoice,
     Json,
     MechanismName,
     PublicData,
@@ -21,7 +22,7 @@ from sidelight.cli._shared import (
     talk,
     tell_json,
 )
-from sidelight.cli.plan import describe, facts
+from sidelight.cli.plan import facts
 from sidelight.errors import ReleaseError, UnsavedError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def release(
     workload: WorkloadName = "3-way",
     quality_share: QualityShare = 0.02,
     accept: AcceptFile = None,
+    bins: BinsChoice = "auto",
     settings: Settings = None,
     checkpoint: Annotated[
         Path | None,
@@ -82,13 +84,14 @@ def release(
     from sidelight.progress import progress_of
     from sidelight.releases import run as front_door
     from sidelight.releases.plan import Plan
+    from sidelight.releases.plan_words import describe
 
     refuse_same(table, public)
     book = open_ledger(ledger)
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
         workload=workload, public=one_or_all(public), ledger=book,
-        quality_share=quality_share, accept=accept, settings=parse_settings(settings),
+        quality_share=quality_share, accept=accept, bins=bins, settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
         can_pay = book.can_pay(plan.allotment)
@@ -143,6 +146,7 @@ def _remarks(out: Path, card: "Card") -> Iterator[str]:
         yield f"why {card.mechanism}: {card.why}"
     if card.paid_again is not None:
         yield _said_of_repeats(card.paid_again.events)
+    yield from (grouped.sentence for grouped in card.groups)
     if card.unmeasured is not None:
         yield from card.unmeasured.sentences
     if card.acceptance is not None:

@@ -17,6 +17,9 @@ def report(
             help="The private table, to compare with exact counts; the file's name then says PRIVATE."
         ),
     ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="What the page is called; by default what the ledger calls the table.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write an HTML report that opens offline. It is made from the release alone, and costs no privacy.
@@ -25,9 +28,9 @@ def report(
 
     A report made with --against also shows exact counts of the private table. Do not publish it.
     """
-    from sidelight.report.report import write_report
+    from sidelight.reports.report import report as write
 
-    written = write_report(folder, to, against=against)
+    written = write(folder, to, against=against, title=title)
     size = written.stat().st_size
     if against is not None:
         talk("PRIVATE: this report holds exact counts; do not publish it.")

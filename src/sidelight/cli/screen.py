@@ -1,6 +1,5 @@
 """``sidelight screen``: which public table is worth using, for a small ε."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,7 +31,7 @@ def screen(
     from sidelight.evaluation.screening import screen as rank
 
     ranked = rank(
-        table, _named(public), schema=schema, epsilon=epsilon, workload=workload,
+        table, public, schema=schema, epsilon=epsilon, workload=workload,
         ledger=ledger, for_epsilon=for_epsilon, for_delta=for_delta,
     )  # fmt: skip
     remark_on_private(ledger)
@@ -52,24 +51,3 @@ def screen(
         return
     for rank_of, found in enumerate(ranked, start=1):
         tell(f"{rank_of}  {found.sentence}")
-
-
-def _named(public: list[str]) -> dict[str, str]:
-    """Each table under the name of its file; files of one name under their address, without a password."""
-    from sidelight.errors import SettingError
-    from sidelight.sources import source_name
-
-    short = [_name(path) for path in public]
-    names = [
-        source_name(path) if short.count(name) > 1 else name for path, name in zip(public, short, strict=True)
-    ]
-    for name in names:
-        if names.count(name) > 1:
-            raise SettingError(f"two public tables are both called {name}; give each once.")
-    return dict(zip(names, public, strict=True))
-
-
-def _name(path: str) -> str:
-    from sidelight.sources import scheme_of, source_name
-
-    return (Path(path).name if scheme_of(path) is None else "") or source_name(path)

@@ -6,7 +6,9 @@ event and hands it to ``Door``, which charges and writes it before the table is 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,12 +19,14 @@ from sidelight.data.compact import Compact, count_compactly
 from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import smallest_dtype
+from sidelight.data.grouping import Grouping
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mean_errors import MeanErrors, NoisyMeans
 from sidelight.measurement import Measurement, NoiseKind, gaussian, gaussians, laplace, measuring
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
+from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, Query, whole
 from sidelight.queries.strategy import Strategy
 from sidelight.select.exponential import exponential, exponentials
@@ -43,6 +47,16 @@ _METHODS: dict[str, tuple[Any, Any]] = {
 }
 
 
+def require_kept(table: Table, unit: Unit) -> None:
+    """Refuse a table with all records of everybody where the unit says how many of each may be used."""
+    # PRIVACY: every sensitivity of such a unit holds only if at most that many are there.
+    if unit.person is not None and table.kept != unit:
+        raise SettingError(
+            f"a curator under {unit.spelled()} takes a table of which just those records were kept: "
+            "Table.read(…, unit=unit).keeping(unit, key)."
+        )
+
+
 class Curator(Door):
     """Holds a private table; answers only with noise that was paid for.
 
@@ -51,11 +65,29 @@ class Curator(Door):
     """
 
     def __init__(self, table: Table, **settings: Any) -> None:
+        require_kept(table, settings["unit"])
         super().__init__(**settings)
         self.domain: Domain = table.domain
         self._table = table
         self._counts: dict[Attrs, Compact] = {}
         self._rounds = 0
+
+    @contextmanager
+    def in_groups(self, grouping: Grouping) -> Iterator[None]:
+        """Meanwhile it is asked about groups of values, by somebody who has the rest of the allotment.
+
+        A record stands in one group where it had one value, so no sensitivity changes.
+        """
+        # PRIVACY: records are given the codes of their groups, which are public; nothing comes out of it.
+        whole = self.domain, self._table, self._counts
+        self.domain, self._table, self._counts = grouping.domain, self._table.grouped(grouping), {}
+        self._before = self._accountant.spent.value
+        try:
+            yield
+        finally:
+            # PRIVACY: as it was.
+            self.domain, self._table, self._counts = whole
+            self._before = Fraction(0)
 
     def total(self, cost: Cost) -> float:
         """How many records there are: free where the unit keeps n fixed, measured otherwise."""
@@ -238,7 +270,7 @@ class Curator(Door):
         event = asked.event(self._accountant.free(), self.unit)
 
         def look() -> NDArray[np.int64]:
-            self._count_together(asked.marginals)
+            self._count_together(tuple(dict.fromkeys(asked.marginals)))
             return asked.counted(
                 {
                     place: error(self._exact(Marginal(asked.marginals[place])))

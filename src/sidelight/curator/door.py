@@ -14,6 +14,7 @@ So every draw has a payment of its own on disk before it is made, whatever happe
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
@@ -63,6 +64,8 @@ class Door:
     ) -> None:
         self.unit = agreed_unit(asked=unit, promise=ledger.promise)
         self._accountant = Accountant(allotment, set_aside=set_aside)
+        self._before = Fraction(0)
+        """What was spent by those who had this door before."""
         self._ledger = ledger
         self._run = run if run is not None else ledger.begin(allotment, label="a run")
         self._noise = noise if noise is not None else SystemNoise()
@@ -73,7 +76,8 @@ class Door:
     @property
     def allotment(self) -> Cost:
         """What this run may spend in all, but for what is set aside for its end."""
-        return self._accountant.allotment
+        given = self._accountant.allotment
+        return type(given)(given.value - self._before)
 
     @property
     def remaining(self) -> Cost:

@@ -68,6 +68,8 @@ class Journal:
     run: str
     outputs: list[Kept] = field(default_factory=list)
     """The outputs it held when it was opened. Later ones are written, but not needed again."""
+    key: str = field(default_factory=new_key, repr=False)
+    """The key of this run's marks and choices: the folder's, or one that nobody else ever has."""
     _tables: Tables = field(default_factory=dict)
     _file: IO[bytes] | None = None
 
@@ -140,7 +142,8 @@ class Journal:
             file.truncate(keep)
         try:
             if tables is not None:
-                journal._tables = tables(_key(folder))
+                journal.key = _key(folder)
+                journal._tables = tables(journal.key)
             journal._read(content[:keep].splitlines(keepends=True), path, settings)
         except BaseException:
             journal.close()

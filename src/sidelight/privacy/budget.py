@@ -220,6 +220,22 @@ class Budget:
             return cost.value
         return min(cost.value**2 / 2, cost.value / Fraction(self.order))
 
+    def delta_price(self, share: Fraction) -> Fraction:
+        """What it costs, in ρ, to fail altogether with a probability of ``share`` · δ.
+
+        PRIVACY: let mechanisms fail with probabilities that add up to Xδ, and otherwise be of zCDP, ρ in
+        all. At the order α they are (ε, δ′)-DP with δ′ = δ exp((α − 1)α(ρ − capacity)), and (ε, δ′ + Xδ)-DP
+        with their failures (spec 2.2; Bun and Steinke 2016, section 8). Each pays M times its share of X
+        beside its own ρ, with M = max(2·capacity, 7/5·1/α(α − 1)). So if ρ + MX ≤ capacity, then X ≤ 1/2;
+        there −ln(1 − X) ≤ 2 ln 2 · X ≤ 7/5·X ≤ α(α − 1)MX, and so δ′ ≤ δ exp(−α(α − 1)MX) ≤ δ(1 − X).
+
+        >>> budget = Budget(epsilon=1.0, delta=1e-9)
+        >>> float(budget.delta_price(Fraction(1, 4096)) / budget.capacity)
+        0.00048828125
+        """
+        order = Fraction(self.order)
+        return share * max(2 * self.rho().value, Fraction(7, 5) / (order * (order - 1)))
+
     def tally(self, cost: Cost) -> Tally:
         """One cost as a tally."""
         if isinstance(cost, Rho):

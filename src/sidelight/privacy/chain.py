@@ -52,9 +52,9 @@ class Sums:
     events: int = 0
     open_runs: int = 0
     repeats: int = 0
-    """Of a run: how many of its events paid for an answer that was paid for before."""
+    """How many events of a run paid for an answer that was paid for before."""
     apart: Fraction = Fraction(0)
-    """Of a run: what it paid out of the promise itself, in its own currency."""
+    """What a run paid out of the promise itself, in its own currency."""
 
     def as_json(self) -> dict[str, Any]:
         """A plain form, fractions in full; repeats are told where there are any."""

@@ -276,6 +276,14 @@ class ChainedLedger(ABC):
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
+    def __repr__(self) -> str:
+        budget = self.promise.budget
+        used, number = budget.epsilon_of(self.tally), len(self.runs())
+        return (
+            f"Ledger({self.promise.shown!r}, ε = {used:.4g} of {budget.epsilon:g} spent, "
+            f"{number} {'run' if number == 1 else 'runs'}, kept in {self.where})"
+        )
+
     def _repr_html_(self) -> str:
         from sidelight._html import table
 

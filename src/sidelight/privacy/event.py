@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 from sidelight.errors import LedgerError, SettingError
 from sidelight.privacy.budget import Cost, Epsilon, Rho, cost_from_json, cost_to_json
 from sidelight.privacy.noise import LARGEST_SCALE, LARGEST_VARIANCE
-from sidelight.privacy.rational import parse_fraction, round_down, round_up, sqrt_down
+from sidelight.privacy.rational import float_up, parse_fraction, round_down, round_up, sqrt_down
 
 _LEAST_SENSITIVITY = Fraction(1, 2**900)
 """The least sensitivity of a score that a selection's grid can divide by (select/grid.py)."""
@@ -98,7 +98,7 @@ class Event(ABC):
             raise LedgerError(f"the {name} event cannot be read: {error}") from error
 
 
-def _too_noisy(event: "Gaussian | Gaussians | Laplace") -> SettingError:
+def _too_noisy(event: "Gaussian | Gaussians | Laplace | Threshold") -> SettingError:
     return SettingError(
         f"the budget is too small for '{event.what}': its part of it calls for noise of σ = {_short(event)} "
         "steps, more than can be drawn exactly. Give a larger epsilon, or ask for less: fewer rounds, or "
@@ -106,12 +106,12 @@ def _too_noisy(event: "Gaussian | Gaussians | Laplace") -> SettingError:
     )
 
 
-def _short(event: "Gaussian | Gaussians | Laplace") -> str:
+def _short(event: "Gaussian | Gaussians | Laplace | Threshold") -> str:
     """σ in steps of the noise, as text: it may be too large for a double."""
     if isinstance(event, Laplace):
         squared = 2 * event.scale**2
     else:
-        squared = event.variance if isinstance(event, Gaussian) else event.largest
+        squared = event.largest if isinstance(event, Gaussians) else event.variance
     return f"{math.sqrt(squared):.3g}" if squared < Fraction(10) ** 300 else "10¹⁵⁰ and more"
 
 
@@ -229,6 +229,61 @@ class Laplace(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Threshold(Event):
+    """Labels whose noisy number, c + 𝒩_ℤ(0, σ²), reaches a threshold that one person alone does not reach.
+
+    ρ = Δ₂²/(2σ²), but for a probability of ``delta`` that a label of one person is told at all. What that
+    probability costs of the ledger's own δ is paid in ρ too (``Budget.delta_price``).
+    """
+
+    name = "threshold"
+    currencies = (Rho,)
+    variance: Fraction
+    """σ² of each label's noise."""
+    l2_squared: Fraction
+    """Δ₂²: how far one person can move the numbers of all labels, in L2, squared."""
+    threshold: int
+    """What a noisy number must reach."""
+    delta: Fraction
+    """The probability, at most, that a label of one person reaches it."""
+    surcharge: Fraction
+    """What ``delta`` costs, in ρ."""
+
+    @classmethod
+    def at(
+        cls, cost: Rho, *, what: str, l2_squared: Fraction, labels: int, own: int, delta: Fraction,
+        surcharge: Fraction,
+    ) -> Self:  # fmt: skip
+        """The lowest threshold that this cost pays for.
+
+        One person alone can have ``labels`` labels, each of a number of at most ``own``.
+        """
+        if _paid(cost) <= surcharge:
+            raise SettingError(
+                f"the budget is too small for '{what}': all of it would go into the chance of a failure. "
+                "Give a larger epsilon."
+            )
+        variance = round_up(Fraction(l2_squared) / (2 * (cost.value - surcharge)))
+        # P(𝒩_ℤ ≥ t) ≤ exp(−t²/2σ²), as for a Gaussian (Canonne, Kamath, Steinke 2020): at most δ/labels.
+        # PRIVACY: of every noise that can be drawn; what is beyond that, ``require_drawable`` refuses.
+        log_odds = math.log(labels * delta.denominator) - math.log(delta.numerator)
+        squared = 2 * float_up(min(variance, LARGEST_VARIANCE)) * log_odds
+        reach = math.ceil(math.sqrt(squared) * (1 + 1e-9))
+        return cls(
+            what=what, cost=cost, variance=variance, l2_squared=Fraction(l2_squared), threshold=own + reach,
+            delta=delta, surcharge=surcharge,
+        )  # fmt: skip
+
+    @property
+    def owed(self) -> Fraction:
+        return self.l2_squared / (2 * self.variance) + self.surcharge
+
+    def require_drawable(self) -> None:
+        if 64 * self.variance > LARGEST_VARIANCE:  # the threshold lies some σ above 0
+            raise _too_noisy(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Selection(Event):
     """A private choice among candidates: ε-DP, and ε²/``divisor`` of zCDP."""
 
@@ -343,5 +398,8 @@ class Parallel(Event):
 
 _KINDS: dict[str, type[Event]] = {
     kind.name: kind
-    for kind in (Gaussian, Gaussians, Laplace, Exponential, Exponentials, PermuteAndFlip, Parallel)
+    for kind in (
+        *(Gaussian, Gaussians, Laplace, Threshold),
+        *(Exponential, Exponentials, PermuteAndFlip, Parallel),
+    )
 }

@@ -85,7 +85,7 @@ class Meaning:
         >>> said.split("; ")[1]
         'an accusation turns a fifty-fifty guess into one that is right in at most 62% of cases'
         """
-        whom = "whose records say what is suspected" if unit.total_is_public else "who are in the table"
+        whom = "who are in the table" if unit.hides_presence else "whose records say what is suspected"
         return (
             f"somebody who accuses wrongly in {100 * self.false:.3g}% of cases finds at most "
             f"{_percent_up(self.caught)} of those {whom}; an accusation turns a fifty-fifty guess into one "

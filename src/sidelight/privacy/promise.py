@@ -1,5 +1,6 @@
 """What a ledger was opened with, and the messages with which it refuses."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,7 @@ class Promise:
             "name": self.name,
             "epsilon": float(self.budget.epsilon),
             "delta": float(self.budget.delta),
-            "unit": {"relation": self.unit.relation, "records": self.unit.records},
+            "unit": self.unit.promised.as_json(),
         }
 
     @staticmethod
@@ -65,7 +66,7 @@ class Promise:
         """The promise that ``as_json`` wrote."""
         try:
             budget = Budget(epsilon=plain["epsilon"], delta=plain["delta"])
-            unit = Unit(plain["unit"]["relation"], plain["unit"]["records"])
+            unit = Unit.from_json(plain["unit"])
             if not isinstance(plain["name"], str):
                 raise TypeError("its name is no text")
             return Promise(budget, unit, plain["name"])
@@ -84,7 +85,8 @@ def agreed_unit(
         promise: what the ledger was opened with, if there is one.
 
     PRIVACY: every sensitivity follows from the unit, so none of the three may silently overrule another. If
-    none says anything, it is ``Unit()``.
+    none says anything, it is ``Unit()``. Where a column says who is who, at most k records of each person are
+    used, whatever k is: then a ledger promises the same for every k, and the call or the schema says it.
 
     >>> agreed_unit(declared=Unit("add-or-remove", records=5)).records, agreed_unit().relation
     (5, 'replace')
@@ -100,15 +102,16 @@ def agreed_unit(
     ]
     if not said:
         return Unit()
-    (first, unit), *others = said
-    for who, other in others:
-        if other != unit:
+    for (first, unit), (who, other) in itertools.combinations(said, 2):
+        is_ledger = promise is not None and unit is promise.unit
+        if unit.promised != other.promised or not (is_ledger or unit == other):
             raise SettingError(
                 f"{first} {unit.spelled()}, but {who} {other.spelled()}. Both must say what one person can "
                 "really change: correct the one that is wrong, or leave it out. A ledger's promise cannot "
-                "change: another unit needs another ledger. Nothing was read and nothing was charged."
+                "change: another unit needs another ledger (`sidelight ledger open` has --unit, --records "
+                "and --person). Nothing was read and nothing was charged."
             )
-    return unit
+    return said[-1][1]
 
 
 def exhausted(

@@ -11,7 +11,7 @@ from sidelight.privacy.chain import Line, Sums, is_apart
 from sidelight.privacy.promise import Promise
 
 _UNREADABLE = (SidelightError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What reading a line raises whose text was made by something else."""
+"""The errors that a line raises, when it is read, whose text was made by something else."""
 
 
 @dataclass

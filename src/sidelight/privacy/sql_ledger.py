@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from sidelight._extras import need
 from sidelight._files import named
-from sidelight.errors import LedgerError, PrivacyWarning
+from sidelight.errors import LedgerError, PrivacyWarning, SettingError
+from sidelight.privacy.budget import Budget
 from sidelight.privacy.chain import Line, promise_line
 from sidelight.privacy.chained_ledger import ChainedLedger
 from sidelight.privacy.ledger import Ledger
@@ -31,7 +32,8 @@ from sidelight.privacy.marks import new_key
 from sidelight.privacy.pages import Pages
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.replay import replayed
-from sidelight.sources import failure, is_postgres, scheme_of, source_name, split_address
+from sidelight.privacy.unit import Unit
+from sidelight.sources import failure, is_postgres, ledger_name, scheme_of, source_name, split_address
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, Table
@@ -86,8 +88,30 @@ class SqlLedger(ChainedLedger):
         return cls(location.name, promise, line, engine, table)
 
     @classmethod
-    def open(cls, path_or_url: str | os.PathLike[str]) -> "SqlLedger":
-        """Open a ledger, after verifying every line of it."""
+    def open(
+        cls,
+        path_or_url: str | os.PathLike[str],
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        unit: Unit | str = "replace",
+        name: str | None = None,
+    ) -> "SqlLedger":
+        """Open a ledger, after verifying every line of it; with ``epsilon`` and ``delta``, make a new one.
+
+        Args:
+            path_or_url: a file such as ``people.ledger``, or a database URL.
+            epsilon: ε promised for all releases from this table together; for a new ledger alone.
+            delta: δ promised, well below 1/n.
+            unit: what one person can change: ``replace``, ``add-or-remove``, or a ``Unit``.
+            name: the table's name; by default the file's, or the text after # in an address.
+        """
+        if epsilon is not None or delta is not None:
+            if epsilon is None or delta is None:
+                raise SettingError("a new ledger promises both epsilon and delta; give both, or neither.")
+            called = ledger_name(str(path_or_url)) if name is None else name
+            promise = Promise(Budget(epsilon=epsilon, delta=delta), Unit.of(unit), called)
+            return cls.create(path_or_url, promise)
         location = _Location(path_or_url)
         location.inspect()
         engine, table = location.connect()

@@ -10,7 +10,7 @@ spec/aperture 2, which has one tree.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,7 +31,7 @@ LEAST_SAMPLE = 20_000
 """Records in a sample, however small a model is to be: what is drawn errs by the drawing, too."""
 _OTHERS = 2
 """Trees beside q."""
-_JUDGE_BY = 150
+_JUDGE_BY = 64
 """Most marginals by which halves are compared."""
 _FLOOR = 0.1
 """Of a record, as a share of all, spread over a marginal's cells: none is thought to be without."""
@@ -53,6 +53,8 @@ class Prior:
     """Public records themselves, where they tell of all attributes; total 1."""
     sample_share: float = 0.0
     """What share of all together they are."""
+    cut_off: frozenset[str] = frozenset()
+    """Attributes whose relations to all others are not believed; each still has its own public values."""
 
     @classmethod
     def nothing(cls, domain: Domain) -> "Prior":
@@ -70,8 +72,14 @@ class Prior:
         return tuple(self.model.potentials)
 
     def tells(self, attrs: Sequence[str]) -> bool:
-        """Whether public records tell of all these attributes."""
-        return all(self.records_by_attribute[attr] > 0 for attr in attrs)
+        """Whether public records tell of all these attributes, and of how they go together."""
+        is_told = all(self.records_by_attribute[attr] > 0 for attr in attrs)
+        return is_told and (len(attrs) == 1 or self.cut_off.isdisjoint(attrs))
+
+    @property
+    def related(self) -> tuple[str, ...]:
+        """The attributes that public records tell of, and of how they go with others."""
+        return tuple(a for a in self.domain.attrs if a not in self.cut_off and self.tells([a]))
 
     def under(self, domain: Domain) -> "Prior":
         """The same for a schema that may declare more impossible: trees and records without such cells."""
@@ -83,15 +91,16 @@ class Prior:
             sample, share = (left.with_total(1.0), share) if kept.any() else (None, 0.0)
         return replace(self, model=model, others=tuple(others), sample=sample, sample_share=share)
 
-    def without(self, attr: str) -> "Prior":
-        """The same, as if public records did not tell of an attribute."""
+    def without(self, attrs: Iterable[str]) -> "Prior":
+        """The same with these attributes cut off: independent of all others, each as it was."""
+        cut_off = self.cut_off.union(attrs)
         return replace(
             self,
-            model=_without(self.model, attr),
-            records_by_attribute={**self.records_by_attribute, attr: 0.0},
-            others=tuple(_without(other, attr) for other in self.others),
+            model=_cut_off(self.model, cut_off),
+            others=tuple(_cut_off(other, cut_off) for other in self.others),
             sample=None,
             sample_share=0.0,
+            cut_off=cut_off,
         )
 
 
@@ -129,6 +138,7 @@ class PublicModel:
         self, halves: tuple[PublicRecords, PublicRecords], weights: Mapping[Attrs, float], *, most: int
     ) -> list[Attrs]:
         most_cells = self.max_model_mb * 2**20 / BYTES_PER_CELL
+        weights = {attrs: weights[attrs] for attrs in _in_both(halves, weights)}
         return structure([halves, halves[::-1]], weights, most_cells=most_cells, most_marginals=most)
 
     def _others(self, public: PublicRecords, weights: Mapping[Attrs, float]) -> Iterator[list[Attrs]]:
@@ -171,13 +181,13 @@ def pruned(
     return tree if len(kept) == len(sets) else _refitted(tree, kept, kept)
 
 
-def _without(tree: GraphicalModel, attr: str) -> GraphicalModel:
-    """A tree's own marginals of all other attributes, as far as it holds them.
+def _cut_off(tree: GraphicalModel, cut_off: frozenset[str]) -> GraphicalModel:
+    """A tree's own single attributes, and its own marginals of all that is not cut off.
 
     Single attributes stay marginals of their own: whoever prunes the tree keeps those, and drops larger ones.
     """
-    sets = {tuple(a for a in attrs if a != attr) for attrs in tree.potentials} - {()}
-    singles = sorted({(a,) for attrs in sets for a in attrs})
+    singles = sorted({(a,) for attrs in tree.potentials for a in attrs})
+    sets = {tuple(a for a in attrs if a not in cut_off) for attrs in tree.potentials}
     larger = sorted(attrs for attrs in sets if len(attrs) > 1)
     kept = [*singles, *(attrs for attrs in larger if not any(set(attrs) < set(other) for other in larger))]
     same = [attrs for attrs in kept if attrs in tree.potentials]
@@ -185,8 +195,14 @@ def _without(tree: GraphicalModel, attr: str) -> GraphicalModel:
 
 
 def _refitted(tree: GraphicalModel, kept: Sequence[Attrs], same: Sequence[Attrs]) -> GraphicalModel:
-    targets = dict(zip(kept, tree.count_many(kept), strict=True))
+    counts = dict(tree.count_each(kept))
+    targets = {attrs: counts[place] for place, attrs in enumerate(kept)}
     return most_likely(tree.domain, targets, start={attrs: tree.potentials[attrs] for attrs in same})
+
+
+def _in_both(halves: Sequence[PublicRecords], wanted: Iterable[Attrs]) -> list[Attrs]:
+    """The attribute sets that both halves tell of: few records may know all values of a set."""
+    return [attrs for attrs in wanted if all(half.holds(attrs) for half in halves)]
 
 
 def _share_of_records(halves: Sequence[PublicRecords], sets: Sequence[Attrs], held: Sequence[Attrs]) -> float:
@@ -196,6 +212,7 @@ def _share_of_records(halves: Sequence[PublicRecords], sets: Sequence[Attrs], he
     root of what the tree expects), stand for absolute ones, which would hold the noise of the other half
     against all that is smoother.
     """
+    held = _in_both(halves, held)
     asked = [attrs for attrs in held if len(attrs) > 1 and not any(set(attrs) < set(o) for o in held)]
     asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
     tables = [half.kept_frequencies(asked) for half in halves]

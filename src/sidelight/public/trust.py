@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
-from sidelight.public.source import PublicRecords
+from sidelight.public.source import PublicRecords, records_telling
 
 Array = NDArray[np.float64]
 
@@ -30,12 +30,12 @@ def trusted(public: PublicRecords, measurements: Sequence[Measurement], *, total
     slope = np.zeros(len(pseudo))
     for measurement in measurements:
         attrs = measurement.query.attrs
-        holders = [k for k, source in enumerate(public.sources) if set(attrs) <= set(source.domain.attrs)]
+        holders = [k for k, source in enumerate(public.sources) if records_telling(source, attrs)]
         if len(holders) < 2:
             continue
         tables = np.stack([_share(public, k, attrs) for k in holders]) * total
         # A table's own sampling error blurs the comparison, as the noise does.
-        fewest = min(public.sources[k].records for k in holders)
+        fewest = min(records_telling(public.sources[k], attrs) for k in holders)
         variance = measurement.stddev**2 + total**2 / (fewest * tables.shape[1])
         curve[np.ix_(holders, holders)] += tables @ tables.T / variance
         slope[holders] += tables @ measurement.answer / variance

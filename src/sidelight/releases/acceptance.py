@@ -11,6 +11,11 @@
     worst = "attribute"              # every attribute's tables by themselves; the worst attribute counts
     at_most = 0.10
 
+    [[criterion]]
+    tables = [["age"], ["income"]]
+    between = "sex"                  # each sex by itself, as a share of its records: how far apart they are
+    at_most = 0.05
+
 An error is Σ|exact − released| over the cells of a table, divided by n (``quality.py``). The means are
 measured together with the release's quality, in one draw (``mean_errors.py``), from what was set aside
 before the mechanism ran. A mean that came out as m̂ is known to ± r at the confidence asked for, one-sided:
@@ -19,11 +24,13 @@ before the mechanism ran. A mean that came out as m̂ is known to ± r at the co
     failed         m̂ − r′ > t for some mean, where r′ allows for the largest of several noisy means
     cannot tell    otherwise
 
-So a criterion that is not met passes with probability 1 − confidence at most, and so fails one that is met.
+So a criterion that is not met passes with probability 1 − confidence at most, and one that is met fails with
+no larger one. With ``between``, m̂ is the difference of two values' errors, and r allows for the noise of both
+means; how many records a value has is counted by the release, which is fixed by then.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -31,15 +38,20 @@ from typing import Any, Literal
 
 from sidelight import _check
 from sidelight._foreign import ForeignError, parse_toml, read_text
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError, WorkloadError
-from sidelight.mean_errors import MOST_CELLS, MeanErrors, NoisyMeans
+from sidelight.mean_errors import MOST_CELLS, MeanErrors, NoisyMeans, Subgroup, Tables
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.releases.quality import MeanError
 
 Verdict = Literal["passed", "failed", "cannot tell"]
+LabelsOf = Callable[[str], Sequence[object]]
+"""From an attribute to the names of its values."""
+_MOST_VALUES = 20
+"""Most values of an attribute whose values are compared: each is measured by itself."""
 _WORST = 2.0
 """The error of two tables that have no record in common."""
 
@@ -51,12 +63,16 @@ class Criterion:
     what: str
     """The tables in words, as the file names them."""
     at_most: float
-    means: Mapping[str, tuple[Attrs, ...]]
-    """The tables of each mean: a single mean, or one for each attribute by its name."""
+    means: Mapping[str, Tables]
+    """The tables of each mean: a single mean, or one for each attribute or value by its name."""
+    between: str | None = None
+    """The attribute whose values are compared."""
 
     @property
     def rule(self) -> str:
         """The criterion in words."""
+        if self.between is not None:
+            return f"{self.what}, values of {self.between} apart: at most {_percent(self.at_most)}"
         each = "worst attribute of " if len(self.means) > 1 else ""
         return f"{each}{self.what}: at most {_percent(self.at_most)}"
 
@@ -69,15 +85,25 @@ class Criteria:
     confidence: float = 0.95
 
     @classmethod
-    def of(cls, asked: "Criteria | str | Path | Mapping[str, Any]", domain: Domain) -> "Criteria":
-        """Criteria from themselves, from a file, or from the table that such a file holds."""
+    def of(
+        cls,
+        asked: "Criteria | str | Path | Mapping[str, Any]",
+        domain: Domain,
+        *,
+        labels: "LabelsOf | None" = None,
+    ) -> "Criteria":
+        """Criteria from themselves, from a file, or from the table that such a file holds.
+
+        ``labels`` names the values of an attribute; without it they go by their codes.
+        """
+        named = labels or (lambda attr: tuple(range(domain.size((attr,)))))
         if isinstance(asked, Criteria):
             return asked
         if isinstance(asked, Mapping):
-            return _parsed(asked, domain)
+            return _parsed(asked, domain, named)
         path = Path(asked)
         try:
-            return _parsed(parse_toml(read_text(path)), domain)
+            return _parsed(parse_toml(read_text(path)), domain, named)
         except ForeignError as error:
             raise SettingError(f"{path} cannot be read as criteria: {error}. {_LOOKS}") from error
         except OSError as error:
@@ -98,10 +124,15 @@ class Criteria:
 
     def reaches(self, asked: MeanErrors, cost: Cost, unit: Unit) -> list[float]:
         """How far off each criterion's means may be by noise, in records, at this confidence."""
-        stddev = asked.event(cost, unit).stddev
+        stddev, is_gaussian = asked.event(cost, unit).stddev, isinstance(cost, Rho)
         return [
-            _reach(stddev / steps, steps, 1 - self.confidence, is_gaussian=isinstance(cost, Rho))
-            for steps in self._steps(asked)
+            _reach(
+                [stddev / steps] * (2 if one.between else 1),
+                steps,
+                1 - self.confidence,
+                is_gaussian=is_gaussian,
+            )
+            for one, steps in zip(self.criteria, self._steps(asked), strict=True)
         ]
 
     def least_thresholds(self, asked: MeanErrors, cost: Cost, unit: Unit) -> list[float]:
@@ -112,7 +143,8 @@ class Criteria:
         """How well each criterion can be told at this cost, in sentences."""
         reaches = self.reaches(asked, cost, unit)
         return tuple(
-            f"{one.rule}. It is known to ± {reach:,.3g} records, and can be told in a table of "
+            f"{one.rule}. Noise moves it by at most {reach:,.3g} records ({_percent(self.confidence)}), "
+            f"so it can be told {'where each value has' if one.between else 'in a table of'} "
             f"{math.ceil(2 * reach / one.at_most):,} records or more."
             for one, reach in zip(self.criteria, reaches, strict=True)
         )
@@ -120,46 +152,57 @@ class Criteria:
     def refuse_untellable(self, asked: MeanErrors, cost: Cost, unit: Unit, *, total: float) -> None:
         """Refuse thresholds that noise hides, where n is public: even an exact release might not pass."""
         for one, least in zip(self.criteria, self.least_thresholds(asked, cost, unit), strict=True):
-            if one.at_most * total < least:
+            # At best all values have equally many records.
+            total_each = total / len(one.means) if one.between else total
+            if one.at_most * total_each < least:
                 raise SettingError(
                     f"{one.rule} cannot be told with this budget: the noise on it has to be allowed for, and "
-                    f"the least threshold for {total:,.0f} records is {_up(least / total)}. Raise at_most or "
-                    "epsilon, or give quality_share a larger part of the budget. Nothing was charged."
+                    f"the least threshold for {total:,.0f} records is {_up(least / total_each)}. Raise "
+                    "at_most or epsilon, or give quality_share a larger part of the budget. Nothing was "
+                    "charged."
                 )
 
-    def judged(self, asked: MeanErrors, measured: NoisyMeans, *, total: float, cost: Cost) -> "Acceptance":
-        """The verdicts, from the noisy means and the release's n."""
-        n, alpha, is_gaussian = max(1.0, total), 1 - self.confidence, isinstance(cost, Rho)
+    def judged(
+        self, asked: MeanErrors, measured: NoisyMeans, model: CountSource, *, total: float, cost: Cost
+    ) -> "Acceptance":
+        """The verdicts, from the noisy means, the release's n and the records that it counts in subgroups."""
+        is_gaussian = isinstance(cost, Rho)
         found = {
-            part.name: (part, mean, stddev)
+            name: (part, mean, stddev)
             for part, mean, stddev in zip(asked.sets, measured.means, measured.stddevs, strict=True)
-            if part.kind == "criterion"
+            for name in part.criteria
         }
         findings = []
         for place, one in enumerate(self.criteria):
-            looks = {mean: found[self._name(place, mean)] for mean in one.means}
-            part, _, stddev = next(iter(looks.values()))
-            reach, far = (
-                _reach(stddev, part.steps, level, is_gaussian=is_gaussian) / n
-                for level in (alpha, alpha / len(looks))
-            )
-            errors = {
-                mean: MeanError(
-                    error=value / n, standard_error=sigma / n, marginals=len(each.places), of=each.of
+            errors, finest = {}, math.inf
+            for name, tables in one.means.items():
+                part, value, stddev = found[self._name(place, name)]
+                n = max(1.0, _records(tables, model, total))
+                finest = min(finest, part.steps * n)
+                errors[name] = MeanError(
+                    error=value / n, standard_error=stddev / n, marginals=len(part.places), of=part.of
                 )
-                for mean, (each, value, sigma) in looks.items()
-            }
-            findings.append(
-                Finding(
-                    what=one.what, at_most=one.at_most, errors=errors, reach=reach, reach_of_largest=far,
-                    verdict=_verdict(one.at_most, [error.error for error in errors.values()], reach, far),
-                )
-            )  # fmt: skip
+            findings.append(self._finding(one, errors, finest, is_gaussian=is_gaussian))
         return Acceptance(
             confidence=self.confidence,
             findings=tuple(findings),
             verdict=_together(finding.verdict for finding in findings),
         )
+
+    def _finding(
+        self, one: Criterion, errors: Mapping[str, MeanError], steps: float, *, is_gaussian: bool
+    ) -> "Finding":
+        alpha, sigmas = 1 - self.confidence, sorted(each.standard_error for each in errors.values())
+        # Of two values the noisiest pair decides; each difference has two sides.
+        noisiest = sigmas[-2:] if one.between else sigmas[-1:]
+        number = len(errors) * (len(errors) - 1) if one.between else len(errors)
+        reach, far = (
+            _reach(noisiest, steps, level, is_gaussian=is_gaussian) for level in (alpha, alpha / number)
+        )
+        return Finding(
+            what=one.what, at_most=one.at_most, errors=errors, reach=reach, reach_of_largest=far,
+            verdict=_verdict(one.at_most, _judged(errors, one.between), reach, far), between=one.between,
+        )  # fmt: skip
 
     def as_json(self) -> dict[str, Any]:
         """In plain values; a checkpoint is recognised by them."""
@@ -169,14 +212,15 @@ class Criteria:
                 {
                     "what": one.what,
                     "at_most": one.at_most,
-                    "means": {k: list(v) for k, v in one.means.items()},
+                    "means": {k: list(v.marginals) for k, v in one.means.items()},
+                    "between": one.between,
                 }
                 for one in self.criteria
             ],
         }
 
     def _steps(self, asked: MeanErrors) -> list[int]:
-        steps = {part.name: part.steps for part in asked.sets if part.kind == "criterion"}
+        steps = {name: part.steps for part in asked.sets for name in part.criteria}
         return [steps[self._name(place, next(iter(one.means)))] for place, one in enumerate(self.criteria)]
 
     @staticmethod
@@ -199,10 +243,12 @@ class Finding:
     reach_of_largest: float
     """The noise that is allowed for before it fails."""
     verdict: Verdict
+    between: str | None = None
+    """The attribute whose values are compared; errors are then shares of each value's records."""
 
     def __post_init__(self) -> None:
         if not self.errors or self.verdict != _verdict(
-            self.at_most, [error.error for error in self.errors.values()], self.reach, self.reach_of_largest
+            self.at_most, _judged(self.errors, self.between), self.reach, self.reach_of_largest
         ):
             raise SettingError("a verdict must follow from the measured error, its noise and the threshold.")
 
@@ -214,6 +260,12 @@ class Finding:
     @property
     def sentence(self) -> str:
         """The finding in a line."""
+        if self.between is not None:
+            best = min(self.errors, key=lambda name: self.errors[name].error)
+            return (
+                f"{self.verdict}: {self.what}, values of {self.between} apart: {self.worst} "
+                f"{self.errors[self.worst]}, {best} {self.errors[best]}, at most {_percent(self.at_most)}"
+            )
         who = f", worst attribute {_check.listed([self.worst])}" if len(self.errors) > 1 else ""
         return (
             f"{self.verdict}: {self.what}{who}: {self.errors[self.worst]}, at most {_percent(self.at_most)}"
@@ -252,7 +304,7 @@ _LOOKS = (
 )
 
 
-def _parsed(tree: Mapping[str, Any], domain: Domain) -> Criteria:
+def _parsed(tree: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Criteria:
     _check.known("accept", tree, ("confidence", "criterion"))
     confidence = tree.get("confidence", 0.95)
     if not _is_number(confidence) or not 0.5 < confidence < 1:
@@ -262,13 +314,13 @@ def _parsed(tree: Mapping[str, Any], domain: Domain) -> Criteria:
     listed = tree.get("criterion", [])
     if not isinstance(listed, list) or not listed or not all(isinstance(one, Mapping) for one in listed):
         raise SettingError(f"accept must hold at least one criterion. {_LOOKS}")
-    criteria = tuple(_criterion(one, domain) for one in listed)
+    criteria = tuple(_criterion(one, domain, labels) for one in listed)
     _refuse_contradictions(criteria)
     return Criteria(criteria=criteria, confidence=float(confidence))
 
 
-def _criterion(keys: Mapping[str, Any], domain: Domain) -> Criterion:
-    _check.known("a criterion", keys, ("tables", "at_most", "worst"))
+def _criterion(keys: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Criterion:
+    _check.known("a criterion", keys, ("tables", "at_most", "worst", "between"))
     at_most: Any = keys.get("at_most")
     if not _is_number(at_most) or not 0 < at_most < _WORST:
         raise SettingError(
@@ -279,11 +331,42 @@ def _criterion(keys: Mapping[str, Any], domain: Domain) -> Criterion:
         _check.one_of(("attribute",), worst=keys["worst"])
     tables = _tables(keys.get("tables"), domain)
     what = f"{keys['tables']} tables" if isinstance(keys["tables"], str) else _named(tables)
-    means: dict[str, tuple[Attrs, ...]] = {"": tables}
+    if "between" in keys:
+        if "worst" in keys:
+            raise SettingError("a criterion has worst or between, not both. Write two criteria.")
+        between = keys["between"]
+        means = _subgroups(between, tables, domain, labels)
+        return Criterion(what=what, at_most=float(at_most), means=means, between=between)
+    means = {"": Tables(tables)}
     if "worst" in keys:
         by_attribute = {attr: tuple(one for one in tables if attr in one) for attr in domain.attrs}
-        means = {attr: held for attr, held in by_attribute.items() if held}
+        means = {attr: Tables(held) for attr, held in by_attribute.items() if held}
     return Criterion(what=what, at_most=float(at_most), means=means)
+
+
+def _subgroups(between: Any, tables: Sequence[Attrs], domain: Domain, labels: LabelsOf) -> dict[str, Tables]:
+    """Each value of an attribute by itself, in the tables with that attribute added."""
+    if not isinstance(between, str) or between not in domain.attrs:
+        hint = _check.hint(str(between), domain.attrs)
+        raise SettingError(f"between must be an attribute; got {_check.brief(between)}.{hint}")
+    values = domain.size((between,))
+    if not 2 <= values <= _MOST_VALUES:
+        raise SettingError(
+            f"between compares the values of an attribute with 2 to {_MOST_VALUES} of them; {between!r} has "
+            f"{values:,}. Group its values in the schema, or name another attribute."
+        )
+    crossed = tuple(dict.fromkeys(domain.canonical({*attrs, between}) for attrs in tables))
+    _refuse_large(crossed, domain)
+    return {
+        str(label): Tables(crossed, Subgroup(between, code)) for code, label in enumerate(labels(between))
+    }
+
+
+def _records(tables: Tables, model: CountSource, total: float) -> float:
+    """The records that errors are divided by: all, or the subgroup's as the release counts them."""
+    if tables.subgroup is None:
+        return total
+    return float(model.count((tables.subgroup.attr,))[tables.subgroup.code])
 
 
 def _tables(asked: Any, domain: Domain) -> tuple[Attrs, ...]:
@@ -300,6 +383,11 @@ def _tables(asked: Any, domain: Domain) -> tuple[Attrs, ...]:
     except WorkloadError as error:
         raise SettingError(f"tables of a criterion: {error}") from error
     tables = tuple(dict.fromkeys(domain.canonical(attrs) for attrs in workload.attribute_sets))
+    _refuse_large(tables, domain)
+    return tables
+
+
+def _refuse_large(tables: Sequence[Attrs], domain: Domain) -> None:
     for attrs in tables:
         if not attrs or domain.size(attrs) > MOST_CELLS // 4:
             size = f"{domain.size(attrs):,} cells" if attrs else "no attribute"
@@ -307,11 +395,10 @@ def _tables(asked: Any, domain: Domain) -> tuple[Attrs, ...]:
                 f"the table {' × '.join(attrs) or '[]'} of a criterion has {size}; it must have an "
                 f"attribute, and at most {MOST_CELLS // 4:,} cells."
             )
-    return tables
 
 
 def _refuse_contradictions(criteria: Sequence[Criterion]) -> None:
-    seen: dict[frozenset[tuple[Attrs, ...]], Criterion] = {}
+    seen: dict[frozenset[Tables], Criterion] = {}
     for one in criteria:
         other = seen.setdefault(frozenset(one.means.values()), one)
         if other is not one:
@@ -328,16 +415,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _reach(stddev: float, steps: int, alpha: float, *, is_gaussian: bool) -> float:
-    """One-sided quantile of the noise on a mean, in records, and half a step for its rounding.
+def _reach(stddevs: Sequence[float], steps: float, alpha: float, *, is_gaussian: bool) -> float:
+    """One-sided quantile of the noise on a mean, or on the difference of two, and half a step for rounding.
 
-    >>> [round(_reach(10.0, 16, 0.05, is_gaussian=kind), 2) for kind in (True, False)]
+    >>> [round(_reach([10.0], 16, 0.05, is_gaussian=kind), 2) for kind in (True, False)]
     [16.48, 16.31]
     """
-    # Laplace noise with σ = b√2 is above b log(1/2α) with probability α.
-    laplace = math.log(1 / (2 * alpha)) / math.sqrt(2)
-    quantile = NormalDist().inv_cdf(1 - alpha) if is_gaussian else laplace
-    return quantile * stddev + 0.5 / steps
+    if is_gaussian:
+        noise = NormalDist().inv_cdf(1 - alpha) * math.hypot(*stddevs)
+    else:
+        # Laplace noise with σ = b√2 is above b log(1/2α) with probability α; of two, each half as often.
+        noise = math.log(len(stddevs) / (2 * alpha)) / math.sqrt(2) * sum(stddevs)
+    return noise + 0.5 * len(stddevs) / steps
+
+
+def _judged(errors: Mapping[str, MeanError], between: str | None) -> list[float]:
+    """The numbers that a threshold is held against: the errors, or the largest difference of two."""
+    values = [error.error for error in errors.values()]
+    return values if between is None else [max(values) - min(values)]
 
 
 def _verdict(at_most: float, errors: Sequence[float], reach: float, far: float) -> Verdict:

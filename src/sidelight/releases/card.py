@@ -5,7 +5,7 @@ of ``release.json``; docs/reference/card.schema.json describes that form.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,7 @@ from sidelight.data.domain import Attrs
 from sidelight.errors import ReleaseError, SidelightError
 from sidelight.mechanisms.paper import Paper
 from sidelight.mechanisms.registry import mechanism_of
-from sidelight.mechanisms.told import JointRound, Opening
+from sidelight.mechanisms.told import GroupedValues, JointRound, Opening
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.convert import epsilon_of
 from sidelight.privacy.event import Event
@@ -28,11 +28,12 @@ from sidelight.releases.quality import Quality
 from sidelight.releases.typed_json import from_json, to_json
 from sidelight.releases.unmeasured import Unmeasured
 from sidelight.sources import shown_name
+from sidelight.uncertainty.calibration import Calibration
 from sidelight.uncertainty.disagreement import Disagreement
 from sidelight.uncertainty.model_error import ModelDispersion
 
-VERSION: Final = 1
-"""Of the card's JSON. A new field with a default leaves it as it is; anything else makes it one more."""
+VERSION: Final = 2
+"""Version of the card's JSON. A new field with a default leaves it as it is; any other change raises it."""
 NO_LEDGER: Final = "this release"
 """What a release's own ledger is called where none was given: it ends with the run."""
 DERIVED: Final[Mapping[str, Any]] = {
@@ -52,6 +53,8 @@ class PublicData:
     """How many records; None where they are not counted, as in the model of an earlier release."""
     disagreements: tuple[Disagreement, ...] = ()
     """How far one public table is from the private one, by noisy answers; the largest difference first."""
+    columns: Mapping[str, float] = field(default_factory=dict)
+    """How many public records tell of each column; empty on older cards."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +78,13 @@ class LedgerEntry:
     name: str
     """What people call the private table."""
     run: str
-    """By which number the ledger knows this release."""
+    """The name by which the ledger knows this release."""
     head: str
     """The hash of the ledger's last line when the release was made."""
+    promised: float | None = None
+    """ε that the ledger promises for the table; None without a ledger, and on older cards."""
+    used: float | None = None
+    """ε that all releases and answers had used of it, this one included."""
 
     def __post_init__(self) -> None:
         # PRIVACY: older versions named a ledger after its address, with its password.
@@ -98,8 +105,8 @@ class PaidAgain:
 class Card:
     """All facts about how a release came about, and nothing private."""
 
-    version: Literal[1] = VERSION
-    """Of the card's form as JSON."""
+    version: Literal[2] = VERSION
+    """Version of the card's JSON."""
     mechanism: str
     """The name of the mechanism."""
     why: str | None = None
@@ -129,15 +136,15 @@ class Card:
     """Where the spending is written down."""
     noise: str
     """Where the noise came from."""
-    private: bool
+    noise_is_private: bool
     """Whether nobody can draw that noise again; false for seeded noise, which protects nobody."""
 
     workload: AskedWorkload
     """What was asked."""
     public: PublicData | None
     """None where no public data were used."""
-    schema: str
-    """The fingerprint of the schema."""
+    schema_fingerprint: str
+    """The hash by which the schema is recognised."""
 
     total: float
     """n, public or noisy."""
@@ -149,15 +156,21 @@ class Card:
     """What no measurement covers; None for mechanisms that measure nothing, and on older cards."""
     model_error: ModelDispersion | None = None
     """What the measurements tell about the error of the model; None where none of them counted records."""
+    calibration: Calibration | None = None
+    """How error bars were fitted to the measured quality; None where that was not measured."""
     notes: tuple[str, ...] = ()
     """What else a reader should know, in sentences."""
     rounds: tuple[JointRound, ...] = ()
     """JAM's rounds."""
+    bins: Literal["auto", "as declared"] = "as declared"
+    """Whether values might be modelled in groups."""
+    groups: tuple[GroupedValues, ...] = ()
+    """Attributes whose neighbouring values were modelled in groups."""
     aperture: Opening | None = None
     """How far APERTURE moved away from the public data."""
 
     versions: Mapping[str, str]
-    """Of sidelight, Python and the libraries that computed the release."""
+    """Versions of sidelight, Python and the libraries that computed the release."""
     created: datetime
     """When the release was made."""
 
@@ -193,13 +206,13 @@ class Card:
 
     @property
     def meaning(self) -> str:
-        """The same in a sentence."""
+        """What was charged, as a sentence about somebody who accuses people."""
         return self.means.sentence(self.unit)
 
     @property
     def warning(self) -> str | None:
         """What a reader must know first, if anything."""
-        if self.private:
+        if self.noise_is_private:
             return None
         return "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."
 
@@ -215,12 +228,14 @@ class Card:
         if not isinstance(plain, dict):
             raise ForeignError("card must be an object")
         version = plain.get("version", 0)
-        if version not in (0, VERSION):
+        if type(version) is not int or not 0 <= version <= VERSION:
             raise ReleaseError(
                 f"the release's card has version {brief(version)}; this sidelight reads versions up to "
                 f"{VERSION}. Update sidelight, or ask for the release in a version that it reads."
             )
-        given = plain if version else _since_version_0(plain)
+        given = plain
+        for rewritten in _REWRITES[version:]:
+            given = rewritten(given)
         card: Card = from_json(Card, {name: given[name] for name in given.keys() - DERIVED}, "card")
         return card
 
@@ -233,7 +248,7 @@ class Card:
 
 def _since_version_0(plain: dict[str, Any]) -> dict[str, Any]:
     """A card from before cards had a version, in the words of version 1."""
-    given = {**plain, "version": VERSION, "workload": {**plain["workload"]}}
+    given = {**plain, "version": 1, "workload": {**plain["workload"]}}
     given["workload"]["attribute_sets"] = given["workload"].pop("supports")
     errors = given.pop("public_error", [])
     if given.get("public") is not None:
@@ -244,3 +259,13 @@ def _since_version_0(plain: dict[str, Any]) -> dict[str, Any]:
     except (SidelightError, ImportError):
         given["papers"] = []  # another package's mechanism
     return given
+
+
+def _since_version_1(plain: dict[str, Any]) -> dict[str, Any]:
+    """A card of version 1 in the words of version 2."""
+    renamed = {"private": "noise_is_private", "schema": "schema_fingerprint"}
+    return {renamed.get(name, name): value for name, value in plain.items()} | {"version": 2}
+
+
+_REWRITES = (_since_version_0, _since_version_1)
+"""At place v: a card of version v in the words of version v + 1."""

@@ -17,9 +17,9 @@ import numpy as np
 
 from sidelight import _check
 from sidelight._foreign import ForeignError
-from sidelight.data.column import MOST_CODES
+from sidelight.data.columns.column import MOST_CODES
 from sidelight.data.domain import Domain
-from sidelight.data.frames import KINDS
+from sidelight.data.reading.frames import KINDS
 from sidelight.data.schema import MOST_COLUMNS, Schema
 from sidelight.measurement import Measurement
 from sidelight.models.load import model_from_state

@@ -38,5 +38,5 @@ def release_html(release: "Release") -> str:
         "A differentially private release",
         facts,
         share=card.epsilon_spent / card.epsilon,
-        alarm=None if card.private else "NOT PRIVATE: the noise was seeded.",
+        alarm=None if card.noise_is_private else "NOT PRIVATE: the noise was seeded.",
     )

@@ -75,6 +75,8 @@ class PlainFolder:
     def read(self, folder: Path) -> dict[str, Any]:
         """The description of the folder, after checking that every file is there and unchanged."""
         path = folder / self.about
+        if not folder.exists():
+            raise ReleaseError(f"there is no folder {folder}; name one that holds a {self.noun}.")
         if not path.is_file():
             raise ReleaseError(f"{folder} is not a {self.noun}: it holds no {self.about}.")
         try:

@@ -2,31 +2,36 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sidelight._check import listed
+from sidelight._check import listed, natural
 from sidelight.data.domain import Domain
-from sidelight.data.schema import Schema
+from sidelight.data.people import chosen_records
+from sidelight.data.schema import Schema, require_no_attribute
 from sidelight.errors import DataError, PrivacyWarning, SettingError, WorkloadError
 from sidelight.mean_errors import MeanErrors
 from sidelight.mechanisms.base import Mechanism, Outlook
+from sidelight.mechanisms.bins import Bins
+from sidelight.mechanisms.by_size import Size
 from sidelight.mechanisms.choice import Choice, choose
 from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.promise import MOST_DELTA, agreed_unit
+from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.releases.acceptance import Criteria
-from sidelight.releases.public_data import read_public
+from sidelight.releases.plan_words import describe
+from sidelight.releases.public_data import read_public, records_by_attribute
 from sidelight.releases.quality import SHARE, set_aside
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """Schema, workload, mechanism and budget of one release, each checked against the others."""
 
@@ -36,13 +41,19 @@ class Plan:
     budget: Budget
     unit: Unit
     public: Any = None
-    """A public table; for APERTURE also a prior, an earlier release, or several of them."""
+    """What ``read_public`` made of the public data: a table, a prior, a model, or a list of these."""
     quality_share: float = SHARE
     """Share of the budget that measures how far off the release is, once its model is final; 0: none."""
     accept: Criteria | None = None
     """What the release must keep to be accepted; its looks are paid from ``quality_share``."""
+    bins: Bins | None = None
+    """Which values may be modelled in groups; None where all stay as they are declared."""
     why: str | None = None
     """Why this mechanism, in a sentence; None where a person named it."""
+    asked_bins: str = AUTO
+    """What was asked for ``bins``."""
+    has_settings: bool = False
+    """Whether settings were given for the mechanism, so that no other can be taken."""
 
     @classmethod
     def of(
@@ -58,16 +69,23 @@ class Plan:
         ledger: Ledger | None = None,
         quality_share: float = SHARE,
         accept: Criteria | Mapping[str, Any] | str | Path | None = None,
+        bins: str = AUTO,
         settings: dict[str, Any] | None = None,
     ) -> "Plan":
         """Make a plan: check every part and read the public data. Nothing private is read."""
-        known = schema if isinstance(schema, Schema) else Schema.read(Path(schema))
+        known = Schema.of(schema)
         named = None if mechanism == AUTO else Choice(mechanism_of(mechanism, settings))
         who = agreed_unit(
             asked=unit, declared=known.declared_unit, promise=None if ledger is None else ledger.promise
         )
+        require_no_attribute(who, known.columns)
+        who = chosen_records(who, public, known)
         asked = Workload.of(workload, known.domain)
-        criteria = None if accept is None else Criteria.of(accept, known.domain)
+        criteria = (
+            None
+            if accept is None
+            else Criteria.of(accept, known.domain, labels=lambda attr: known.column(attr).code_labels())
+        )
         budget = Budget(epsilon=epsilon, delta=_delta(delta, ledger, named, epsilon))
         helping = None if public is None else read_public(public, known)
         choice = named or choose(known.domain, asked, budget=budget, public=helping, settings=settings or {})
@@ -81,16 +99,35 @@ class Plan:
             public=helping,
             quality_share=quality_share,
             accept=criteria,
+            bins=Bins.of(bins, known, asked, choice.mechanism, helping),
+            asked_bins=bins,
+            has_settings=bool(settings),
         )
-        plan.mechanism.check(plan.domain, plan.workload, plan.public)
         plan._refuse_constants()
-        for event in plan.mechanism.noisiest(
-            plan.domain, plan.workload, allotment=plan.for_mechanism, unit=plan.unit
+        plan._refuse_unmeasurable()
+        return plan._checked()
+
+    def knowing(self, records: int) -> "Plan":
+        """The plan for so many records, where n is public: a mechanism that was chosen is chosen again."""
+        natural(records=records)
+        if self.why is None or self.has_settings or not self.unit.total_is_public:
+            return self
+        choice = choose(
+            self.domain, self.workload, budget=self.budget, public=self.public, settings={},
+            size=Size(records, self.unit),
+        )  # fmt: skip
+        bins = Bins.of(self.asked_bins, self.schema, self.workload, choice.mechanism, self.public)
+        return replace(self, mechanism=choice.mechanism, why=choice.why, bins=bins)._checked()
+
+    def _checked(self) -> "Plan":
+        """This plan, if its mechanism can carry it out."""
+        self.mechanism.check(self.domain, self.workload, self.public)
+        for event in self.mechanism.noisiest(
+            self.domain, self.workload, allotment=self.for_mechanism, unit=self.unit
         ):
             event.require_drawable()
-        plan._refuse_unmeasurable()
-        _ = plan.outlook  # refuses a run that memory cannot hold
-        return plan
+        _ = self.outlook  # refuses a run that memory cannot hold
+        return self
 
     def _refuse_unmeasurable(self) -> None:
         """Refuse a share for measured quality whose noise could not be drawn."""
@@ -112,6 +149,11 @@ class Plan:
                     f"{query.describe()} has the same answer whoever is in the table: its weights are all 0, "
                     "or all alike where the number of records is public. Leave it out of the workload."
                 )
+
+    @cached_property
+    def public_records(self) -> dict[str, float]:
+        """How many public records tell of each column; empty without public data."""
+        return {} if self.public is None else records_by_attribute(self.public, self.domain)
 
     @property
     def domain(self) -> Domain:
@@ -144,7 +186,13 @@ class Plan:
 
     @property
     def for_mechanism(self) -> Cost:
-        """What of the allotment the mechanism may spend."""
+        """What of the allotment the mechanism may spend, at least."""
+        rest = self._rest
+        return rest if self.bins is None else self.bins.left_of(rest)
+
+    @property
+    def _rest(self) -> Cost:
+        """What of the allotment is not kept to measure how far off the release is."""
         return set_aside(self.allotment, self.quality_share if self.mean_errors is not None else 0.0)[1]
 
     @property
@@ -162,12 +210,13 @@ class Plan:
             "mechanism": self.mechanism.name,
             "why": self.why,
             "settings": self.mechanism.settings(),
-            "unit": {"relation": self.unit.relation, "records": self.unit.records},
+            "unit": self.unit.as_json(),
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
             "epsilon_allotted" if isinstance(allotment, Epsilon) else "rho_allotted": float(allotment),
             "attributes": len(self.domain),
             "domain_cells": float(self.domain.size()),
+            "public_records": self.public_records or None,
             "queries": len(self.workload),
             "measurements": outlook.measurements,
             "noise_stddev": outlook.stddev,
@@ -175,6 +224,7 @@ class Plan:
             "counting_bytes": outlook.counting_bytes,
             "quality_share": self.quality_share,
             "quality_stddev": self.quality_stddev,
+            "bins": "as declared" if self.bins is None else sorted(self.bins.joinable),
             "accept": None if self.accept is None else self.accept.as_json(),
             "notes": list(self.notes),
         }
@@ -182,7 +232,19 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What else to know beforehand, in sentences: of the mechanism, and of what will not be measured."""
-        return (*self.outlook.notes, *self.unmeasurable)
+        grouped = () if self.bins is None else (self.bins.sentence(self.domain, self._rest, self.unit),)
+        public = () if self.public is None else self.mechanism.public_notes(self.domain, self.public)
+        return (*self.outlook.notes, *public, *grouped, *self.unmeasurable)
+
+    def __repr__(self) -> str:
+        budget = self.budget
+        return (
+            f"Plan({self.mechanism.name}, ε = {budget.epsilon:g} at δ = {budget.delta:g}, "
+            f"{len(self.workload)} queries about {len(self.domain)} attributes)"
+        )
+
+    def __str__(self) -> str:
+        return describe(self)
 
     @property
     def meaning(self) -> str:
@@ -193,9 +255,12 @@ class Plan:
     def unmeasurable(self) -> tuple[str, ...]:
         """What will not be measured, as far as that is known beforehand, in sentences."""
         asked = [attrs for attrs in self.workload.attribute_sets if attrs]
-        outlook, said = self.outlook, []
+        about = {attr for attrs in asked for attr in attrs}
+        unasked = [attr for attr in self.domain.attrs if attr not in about]
+        not_asked = (f"Not in the workload, so not measured: {listed(unasked, 12)}.",) if unasked else ()
+        outlook, said = self.outlook, list[str]()
         if not outlook.measurements:
-            return ()  # DualQuery learns by selecting alone
+            return not_asked  # DualQuery learns by selecting alone
         if outlook.oversized:
             names = listed((" × ".join(attrs) for attrs in outlook.oversized), 5)
             said.append(f"Too large to be measured, so the model fills them in: {names}.")
@@ -205,16 +270,12 @@ class Plan:
                 "measured; the model fills in the others."
             )
         reached = outlook.measurements * max(map(len, asked), default=0)
-        about = {attr for attrs in asked for attr in attrs}
         if reached < len(about):
             said.append(
                 f"At most {reached} of the workload's {len(about)} attributes can be measured at all. Ask "
                 "for more rounds, or for a mechanism that measures every attribute (aim)."
             )
-        unasked = [attr for attr in self.domain.attrs if attr not in about]
-        if unasked:
-            said.append(f"Not in the workload, so not measured: {listed(unasked, 12)}.")
-        return tuple(said)
+        return (*said, *not_asked)
 
     @property
     def quality_stddev(self) -> float | None:
@@ -250,6 +311,35 @@ class Plan:
                 PrivacyWarning,
                 stacklevel=3,
             )
+
+
+def plan(
+    *,
+    schema: Schema | str | Path,
+    epsilon: float,
+    delta: float | None = None,
+    public: Any = None,
+    unit: Unit | str | None = None,
+    mechanism: Mechanism | str = AUTO,
+    workload: Any = "3-way",
+    ledger: Ledger | str | Path | None = None,
+    quality_share: float = SHARE,
+    accept: Criteria | Mapping[str, Any] | str | Path | None = None,
+    bins: str = AUTO,
+    records: int | None = None,
+    **settings: Any,
+) -> Plan:
+    """What ``sl.release`` would do, called with the same words: nothing private is read, nothing is charged.
+
+    ``print(sl.plan(…))`` shows mechanism, cost, noise, memory, and which columns public data tell of.
+    ``records``: how many the private table has; ``auto`` looks at it where the unit keeps it fixed.
+    """
+    book = None if ledger is None else open_ledger(ledger)
+    planned = Plan.of(
+        schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism, workload=workload,
+        public=public, ledger=book, quality_share=quality_share, accept=accept, bins=bins, settings=settings,
+    )  # fmt: skip
+    return planned if records is None else planned.knowing(records)
 
 
 def _delta(delta: float | None, ledger: Ledger | None, named: Choice | None, epsilon: float) -> float:

@@ -1,26 +1,35 @@
 """Public data as a plan takes them: a table, a prior, an earlier release's model, or several of these."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sidelight._check import listed
+from sidelight.data.domain import Domain
 from sidelight.data.fingerprint import digest, marks_of
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import SchemaError
+from sidelight.errors import SchemaError, SettingError
 from sidelight.models.model import Model
 from sidelight.privacy.marks import Marks
 from sidelight.public.prior import Prior
-from sidelight.public.source import PublicSource
+from sidelight.public.source import PublicSource, WeightedRecords, records_telling
 from sidelight.releases.prior_folder import is_prior, load_prior
+from sidelight.releases.public_table import read_public_table
 from sidelight.releases.release import Release
+
+_SEED = 0
+"""Draws the records of a release under another schema, and points within its bins; it protects nobody."""
 
 
 def read_public(source: Any, schema: Schema) -> Any:
     """Public data of any accepted kind: a prior's folder, a release's folder, a table, or a list of them.
 
-    A fitted Prior and an encoded Table are returned as they are; of an earlier release, its model is.
+    A fitted Prior and records that this schema encoded are returned as they are; of an earlier release, its
+    model is. What another schema encoded is decoded, and read like any table.
     """
     if isinstance(source, list | tuple):
         return [read_public(one, schema) for one in source]
@@ -28,22 +37,73 @@ def read_public(source: Any, schema: Schema) -> Any:
         if is_prior(folder):
             return load_prior(folder, schema)
         if (folder / "release.json").is_file():
-            return _same_domain(Release.load(folder), folder, schema).model
-    if isinstance(source, Table) and source.domain == schema.domain:
-        return Table.read(source, schema)  # with this schema's impossible combinations
+            source = Release.load(folder)
     if isinstance(source, Release):
-        return source.model
+        if _is_encoded_by(source.schema, schema):
+            return _of_codes(source, schema).model
+        return read_public_table(replace(source, kind="pyarrow").sample(seed=_SEED), schema)
+    if isinstance(source, Table):
+        if source.domain == schema.domain and _is_encoded_by(source.schema, schema):
+            return Table.read(source, schema)  # with this schema's impossible combinations
+        if not _is_encoded_by(source.schema, schema):
+            return read_public_table(source.decode(seed=_SEED), schema)
     if isinstance(source, Prior | Table | Model | PublicSource):
         return source
-    return Table.read(source, schema)
+    return read_public_table(source, schema)
+
+
+def whole_table(public: Any, schema: Schema, use: str) -> Table:
+    """The public records that have every column of the schema, each once, for a use that needs them all."""
+    found = read_public(public, schema)
+    if isinstance(found, Table) and found.domain == schema.domain:
+        return found
+    whole = (
+        found.whole
+        if isinstance(found, WeightedRecords) and len(found.domain) == len(schema.domain)
+        else None
+    )
+    if whole is None:
+        told = records_by_attribute(found, schema.domain)
+        untold = listed([attr for attr, number in told.items() if not number]) or "some columns at a time"
+        raise SettingError(
+            f"{use} needs one public table whose records have every column of the schema; this one tells "
+            f"nothing of {untold}. Use a schema without these columns, or another public table."
+        )
+    return whole
+
+
+def records_by_attribute(public: Any, domain: Domain) -> dict[str, float]:
+    """How many public records tell of each attribute, of what ``read_public`` returned."""
+    if isinstance(public, Prior):
+        return dict(public.records_by_attribute)
+    if isinstance(public, list | tuple):
+        parts = [records_by_attribute(one, domain) for one in public]
+        return {attr: sum(part[attr] for part in parts) for attr in domain.attrs}
+    if isinstance(public, Model):
+        return {attr: public.total if attr in public.domain else 0.0 for attr in domain.attrs}
+    return {attr: records_telling(public, [attr]) for attr in domain.attrs}
+
+
+def told_of(records: Mapping[str, float]) -> Iterator[str]:
+    """Which columns public data tell of, in phrases; at last those that they say nothing of.
+
+    >>> list(told_of({"age": 500.0, "income": 0.0, "sex": 500.0}))
+    ['500 records tell of age, sex', 'nothing is told of income']
+    """
+    by_number: dict[int, list[str]] = {}
+    for attr, number in sorted(records.items(), key=lambda one: -one[1]):
+        by_number.setdefault(round(number), []).append(attr)
+    for number, attrs in by_number.items():
+        names = listed(attrs, 12)
+        yield f"{number:,} records tell of {names}" if number else f"nothing is told of {names}"
 
 
 def marks_of_public(public: Any, key: str) -> dict[str, Marks]:
     """The marks (keyed digests) of what ``read_public`` returned, one set for each public input."""
-    listed = public if isinstance(public, list | tuple) else [] if public is None else [public]
+    given = public if isinstance(public, list | tuple) else [] if public is None else [public]
     return {
-        f"public {place}" if len(listed) > 1 else "public": _marks(one, key)
-        for place, one in enumerate(listed, start=1)
+        f"public {place}" if len(given) > 1 else "public": _marks(one, key)
+        for place, one in enumerate(given, start=1)
     }
 
 
@@ -62,9 +122,14 @@ def _marks(public: Any, key: str) -> Marks:
     return {"counts": digest((np.ascontiguousarray(array).tobytes() for array in arrays), key)}
 
 
-def _same_domain(release: Release, folder: Path, schema: Schema) -> Release:
-    if release.model.domain != schema.domain:
-        raise SchemaError(
-            f"the release in {folder} was made under another schema, so it cannot be public data here."
-        )
+def _of_codes(release: Release, schema: Schema) -> Release:
+    """A release whose codes mean what they mean in the schema, as far as anybody can tell."""
+    sizes = schema.domain.sizes
+    if any(sizes.get(attr) != size for attr, size in release.model.domain.sizes.items()):
+        raise SchemaError("the release was made under another schema, so it cannot be public data here.")
     return release
+
+
+def _is_encoded_by(own: Schema | None, schema: Schema) -> bool:
+    """Whether codes made by ``own`` mean the same in ``schema``; codes without a schema are taken to."""
+    return own is None or all(column in schema.columns for column in own.columns)

@@ -11,7 +11,7 @@ counts twice, where it is and where it is not: half the error is the share of re
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sidelight import _check
@@ -27,8 +27,8 @@ _LARGEST = 2.0**64
 """More than any noise that can be drawn: noisy numbers have 64 bits."""
 WORDS = (
     "To read it: add up by how many records each count of a table is wrong, and divide by the number of "
-    "records. Half of that is the share of records in a wrong cell. ± is one standard error, from the noise "
-    "that protects this measurement too."
+    "records. Half of that is the share of records in a wrong cell. ± is two standard errors, so it holds in "
+    "about 95 of 100 releases; the noise is that which protects this measurement, too."
 )
 """For people who do not know what an L1 error is."""
 
@@ -53,8 +53,22 @@ class MeanError:
             raise SettingError("a measured mean and its standard error are below 2^64: noise is less.")
 
     def __str__(self) -> str:
-        # Nobody's error is negative; the noise on it may be.
-        return f"{_percent(max(0.0, self.error), self.standard_error)} ± {_percent(self.standard_error)}"
+        return f"{_percent(self._possible, self.margin)} ± {_percent(self.margin)}"
+
+    @property
+    def _possible(self) -> float:
+        """The error that is said: none is below 0 or above 2; with its noise it may be."""
+        return min(max(0.0, self.error), 2.0)
+
+    @property
+    def misplaced(self) -> "MeanError":
+        """The share of records that stand in a wrong cell: half of the error, and half of its noise."""
+        return replace(self, error=self._possible / 2, standard_error=self.standard_error / 2)
+
+    @property
+    def margin(self) -> float:
+        """± wherever a sentence says so: two standard errors, about 95%."""
+        return 2 * self.standard_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +79,7 @@ class Quality:
     ...     return MeanError(error=error, standard_error=sigma, marginals=9, of=9)
     >>> by_attribute = {"age": off(0.09, 0.01), "job": off(0.14, 0.01)}
     >>> Quality(degrees={"3-way": off(0.106, 0.003)}, attributes=by_attribute).sentence
-    '3-way tables are off by 10.6% ± 0.3% of records on average; worst attribute: job, 14% ± 1%'
+    '3-way tables are off by 10.6% ± 0.6% of records on average; worst attribute: job, 14% ± 2%'
     """
 
     degrees: Mapping[Degree, MeanError]
@@ -135,7 +149,7 @@ class Quality:
         worst = self.attributes[self.worst]
         if self.worst_stands_out:
             return f"{said}; worst attribute: {_check.listed([self.worst])}, {worst}"
-        return f"{said}; no attribute stands out (each is known to ± {_percent(worst.standard_error)})"
+        return f"{said}; no attribute stands out (each is known to ± {_percent(worst.margin)})"
 
     @property
     def lower(self) -> str:

@@ -3,6 +3,7 @@
 import platform
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
@@ -13,29 +14,33 @@ from sidelight.curator.curator import Curator
 from sidelight.curator.journal import Journal
 from sidelight.data.fingerprint import marks_of
 from sidelight.data.leak_guard import refuse_same
+from sidelight.data.people import people_key
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import LedgerError, PrivacyWarning
+from sidelight.mean_errors import MeanErrors, NoisyMeans
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Event
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
-from sidelight.privacy.marks import Marks
+from sidelight.privacy.marks import Marks, new_key
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
-from sidelight.releases.acceptance import Acceptance, Criteria
+from sidelight.releases.acceptance import Criteria
 from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.plan import Plan
 from sidelight.releases.public_data import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
 from sidelight.releases.unmeasured import Unmeasured
+from sidelight.uncertainty.calibration import Calibration, calibrated
 from sidelight.uncertainty.disagreement import Disagreement, disagreements
+from sidelight.uncertainty.error_bars import CountErrors
 
 _LISTED = 2000
 """Most marginals of the workload that a release card lists."""
@@ -57,19 +62,21 @@ def release(
     progress: bool | Progress = True,
     quality_share: float = SHARE,
     accept: Criteria | Mapping[str, Any] | str | Path | None = None,
+    bins: str = AUTO,
     **settings: Any,
 ) -> Release:
     """Spend privacy budget once, and get a release that anyone may see.
 
     Args:
-        private: a path (.csv, .parquet, a glob), a pandas, polars or pyarrow table, a DuckDB
+        private: a path (.csv, .parquet, .xlsx, a glob), a pandas, polars or pyarrow table, a DuckDB
             relation, a Spark DataFrame, or ``postgresql://…#table``.
         schema: columns, bins and labels, declared beforehand; or the path of a schema file.
         epsilon: the ε that this release spends, counted at ``delta`` or at the ledger's δ.
         delta: δ, a probability well below 1/n; leave it out with a ledger, which has its own.
-        public: public data, for the mechanisms that use some: a table of the same schema; for ``aperture``
-            also an earlier release, the folder of a prior, or a list of them.
-        unit: what one person can change, ``replace`` or ``add-or-remove``; by default that of
+        public: public data, for the mechanisms that use some: a table, which for ``aperture`` and ``jam`` may
+            lack columns, or a list of them; for ``aperture`` also earlier releases and folders of priors, for
+            ``gem-pub`` an earlier release of its own or of ``gem``.
+        unit: what one person can change, ``replace``, ``add-or-remove`` or a Unit; by default that of
             schema and ledger.
         mechanism: a name, or a mechanism with its settings. ``auto`` chooses one from public facts alone:
             the workload, δ and the public data; ``release.card.why`` says why.
@@ -82,6 +89,8 @@ def release(
             0 measures nothing.
         accept: criteria that the release must keep, as the path of a TOML file or as what such a file
             holds; the same share of the budget measures them. ``release.card.acceptance`` has the verdict.
+        bins: ``auto`` models neighbouring values of a numeric column in groups where it has many more of them
+            than n and ε can tell apart; ``release.card.groups`` says which. ``as declared`` never does.
         settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
@@ -91,7 +100,7 @@ def release(
         plan = Plan.of(
             schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
             workload=workload, public=public, ledger=book,
-            quality_share=quality_share, accept=accept, settings=settings,
+            quality_share=quality_share, accept=accept, bins=bins, settings=settings,
         )  # fmt: skip
     if book is None:
         book = MemoryLedger(Promise(plan.budget, plan.unit, NO_LEDGER))
@@ -121,14 +130,13 @@ def run(
     if known_run is None or not ledger.knows(known_run) or _came_to_nothing(ledger, known_run):
         ledger.require(plan.allotment)
     with progress.phase("read"):
-        table = Table.read(private, plan.schema, may_be_empty=not plan.unit.total_is_public)
+        table = Table.read(private, plan.schema, may_be_empty=not plan.unit.total_is_public, unit=plan.unit)
+    if plan.unit.total_is_public:
+        # PRIVACY: n is public under replacement.
+        plan = plan.knowing(table.records)
     _check_size(plan, table)
     if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
-        marks = marks_of(table, private, ledger.key)
-        if ledger.has_other_schema(marks):
-            _say_other_schema(ledger, is_confirmed=is_confirmed)
-        ledger.for_table(marks)
-    label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
+        _tell_ledger(ledger, table, private, is_confirmed=is_confirmed)
 
     def tables(key: str) -> dict[str, Marks]:
         return {"private": marks_of(table, private, key)} | marks_of_public(plan.public, key)
@@ -136,23 +144,23 @@ def run(
     journal = None if folder is None else _journal(folder, ledger, identity, tables)
     number = new_run() if journal is None else journal.run
     try:
+        kept = table
+        if plan.unit.person is not None and table.kept != plan.unit:
+            with progress.phase("people"):
+                kept = table.keeping(plan.unit, people_key(new_key() if journal is None else journal.key))
         if not ledger.knows(number):
+            label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
             ledger.begin(plan.allotment, label=label, run=number)
         with progress.phase(plan.mechanism.name):
             curator = Curator(
-                table, allotment=plan.allotment, set_aside=plan.set_aside, unit=plan.unit,
+                kept, allotment=plan.allotment, set_aside=plan.set_aside, unit=plan.unit,
                 ledger=ledger, run=number, noise=source, journal=journal, progress=progress,
             )  # fmt: skip
-            outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
-        quality = acceptance = None
-        if plan.mean_errors is not None:
-            with progress.phase("quality"):
-                measured = curator.mean_errors(plan.mean_errors, outcome.model)
-                quality = Quality.of(plan.mean_errors, measured, total=outcome.model.total)
-                if plan.accept is not None:
-                    acceptance = plan.accept.judged(
-                        plan.mean_errors, measured, total=outcome.model.total, cost=plan.set_aside
-                    )
+            if plan.bins is not None:
+                outcome = plan.bins.run(plan.mechanism, curator, plan.workload)
+            else:
+                outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
+        judged = _judged(plan, curator, outcome, progress)
         ledger.close(number)
     except BaseException as error:
         if not _can_resume(ledger, number, journal):
@@ -166,8 +174,33 @@ def run(
     finally:
         if journal is not None:
             journal.close()
-    card = _card(plan, outcome, curator.events, quality, acceptance, ledger, number, source)
+    card = replace(_card(plan, outcome, curator.events, ledger, number, source), **judged)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _tell_ledger(ledger: Ledger, table: Table, private: Any, *, is_confirmed: bool) -> None:
+    """Let the ledger recognise its table; warn of another schema, or refuse one that nobody confirmed."""
+    marks = marks_of(table, private, ledger.key)
+    if ledger.has_other_schema(marks):
+        _say_other_schema(ledger, is_confirmed=is_confirmed)
+    ledger.for_table(marks)
+
+
+def _judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) -> dict[str, Any]:
+    """What the card says of how far off the model is, measured with the part of the budget set aside."""
+    if plan.mean_errors is None:
+        return {}
+    with progress.phase("quality"):
+        measured = curator.mean_errors(plan.mean_errors, outcome.model)
+        found: dict[str, Any] = {
+            "quality": Quality.of(plan.mean_errors, measured, total=outcome.model.total),
+            "calibration": _calibration(plan.mean_errors, measured, outcome),
+        }
+        if plan.accept is not None:
+            found["acceptance"] = plan.accept.judged(
+                plan.mean_errors, measured, outcome.model, total=outcome.total, cost=plan.set_aside
+            )
+    return found
 
 
 def _check_size(plan: Plan, table: Table) -> None:
@@ -206,12 +239,19 @@ def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
             f"{said} If this is the table and the schema that you mean, repeat the command with --yes. "
             "Nothing was charged."
         )
-    warnings.warn(said, PrivacyWarning, stacklevel=4)
+    warnings.warn(said, PrivacyWarning, stacklevel=5)
 
 
 def _identity(plan: Plan) -> dict[str, Any]:
-    """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count."""
-    planned = {name: value for name, value in plan.as_json().items() if name not in ("why", "notes")}
+    """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count.
+
+    Public data are recognised by their marks.
+    """
+    planned = {
+        name: value
+        for name, value in plan.as_json().items()
+        if name not in ("why", "notes", "public_records")
+    }
     return {**planned, "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
 
 
@@ -230,12 +270,17 @@ def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
+def _calibration(asked: MeanErrors, measured: NoisyMeans, outcome: Outcome) -> Calibration | None:
+    """Error bars, fitted to what was measured about the errors of the model."""
+    model = outcome.model
+    errors = CountErrors(model, outcome.measurements, outcome.model_error)
+    return calibrated(errors.parts, asked, measured, model.domain, model.total)
+
+
 def _card(
     plan: Plan,
     outcome: Outcome,
     events: tuple[Event, ...],
-    quality: Quality | None,
-    acceptance: Acceptance | None,
     ledger: Ledger,
     run_id: str,
     noise: NoiseSource,
@@ -260,31 +305,44 @@ def _card(
         spent=charged.spent.value,
         events=events,
         paid_again=paid_again,
-        ledger=LedgerEntry(name=ledger.promise.shown, run=run_id, head=ledger.head),
+        ledger=_ledger_entry(ledger, run_id),
         noise=noise.name,
-        private=noise.is_private,
+        noise_is_private=noise.is_private,
         workload=_workload(plan),
         public=_public(plan, outcome),
-        schema=plan.schema.fingerprint,
+        schema_fingerprint=plan.schema.fingerprint,
         total=outcome.model.total,
-        quality=quality,
-        acceptance=acceptance,
         unmeasured=_unmeasured(plan, outcome),
         model_error=outcome.model_error,
         notes=outcome.notes,
         rounds=outcome.rounds,
         aperture=outcome.aperture,
+        bins="auto" if plan.asked_bins == AUTO else "as declared",
+        groups=outcome.groups,
         versions={name: version(name) for name in ("sidelight", "numpy", "scipy")}
         | {"python": platform.python_version()},
         created=datetime.now(UTC).replace(microsecond=0),
     )
 
 
+def _ledger_entry(ledger: Ledger, run_id: str) -> LedgerEntry:
+    """Where the spending is written down, and what it adds up to there."""
+    entry = LedgerEntry(name=ledger.promise.shown, run=run_id, head=ledger.head)
+    if isinstance(ledger, MemoryLedger) and entry.name == NO_LEDGER:
+        return entry
+    budget = ledger.promise.budget
+    return replace(entry, promised=float(budget.epsilon), used=budget.epsilon_of(ledger.tally))
+
+
 def _unmeasured(plan: Plan, outcome: Outcome) -> Unmeasured | None:
-    """What no measurement covers; None for a mechanism that learns by selecting alone."""
-    if not plan.outlook.measurements:
-        return None
+    """What no measurement covers; of a mechanism that learns by selecting alone, what nobody asked about."""
     asked = plan.workload.attribute_sets
+    if not plan.outlook.measurements:
+        about = {attr for attrs in asked for attr in attrs}
+        unasked = tuple(attr for attr in plan.domain.attrs if attr not in about)
+        number = sum(map(bool, asked))
+        left = Unmeasured(attributes=unasked, told_by_public=(), marginals=(), number=0, of=number)
+        return left if unasked else None
     return Unmeasured.after(outcome.measurements, asked, plan.domain, public_attrs=outcome.public_attrs)
 
 
@@ -313,5 +371,7 @@ def _public(plan: Plan, outcome: Outcome) -> PublicData | None:
     if isinstance(public, Table) and outcome.aperture is None:
         apart = disagreements(outcome.measurements, public, total=outcome.model.total)
     return PublicData(
-        records=float(number) if isinstance(number, int | float) else None, disagreements=tuple(apart)
+        records=float(number) if isinstance(number, int | float) else None,
+        disagreements=tuple(apart),
+        columns=plan.public_records,
     )

@@ -1,4 +1,4 @@
-"""``sl.release`` for people who know scikit-learn: ``Synthesizer(…).fit(private).sample(n)``.
+"""``sl.release`` for people who know scikit-learn: ``Synthesizer(…).fit(private).sample(records)``.
 
 The constructor stores its parameters without looking at them, so ``sklearn.base.clone`` and
 ``set_params`` work; scikit-learn itself is not needed.
@@ -7,6 +7,7 @@ The constructor stores its parameters without looking at them, so ``sklearn.base
 import inspect
 import secrets
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,9 +19,11 @@ from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
+from sidelight.releases.acceptance import Criteria
 from sidelight.releases.quality import SHARE
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
+from sidelight.releases.where import Where
 
 _DELTA = 1e-9
 """δ if neither the caller nor a ledger gives one."""
@@ -46,6 +49,9 @@ class Synthesizer:
         noise: noise from the operating system by default; ``sl.testing.SeededNoise`` for experiments.
         progress: whether to show progress bars on standard error, if that is a terminal.
         quality_share: the share of the budget that measures how far off ``release_`` is.
+        accept: criteria that each fit must keep, as in ``sl.release``; ``release_.card.acceptance`` has the
+            verdict.
+        bins: whether neighbouring values may be modelled in groups, as in ``sl.release``.
 
     >>> import numpy as np, sidelight as sl
     >>> schema = sl.Schema.from_domain({"age": 4, "sex": 2})
@@ -74,6 +80,8 @@ class Synthesizer:
         noise: NoiseSource | None = None,
         progress: bool | Progress = True,
         quality_share: float = SHARE,
+        accept: Criteria | Mapping[str, Any] | str | Path | None = None,
+        bins: str = AUTO,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -86,6 +94,8 @@ class Synthesizer:
         self.noise = noise
         self.progress = progress
         self.quality_share = quality_share
+        self.accept = accept
+        self.bins = bins
 
     def fit(self, private: Any, y: None = None, *, public: Any = None) -> Self:
         """Spend ε on the private table, and keep the result as ``release_``.
@@ -128,14 +138,19 @@ class Synthesizer:
             noise=self.noise,
             progress=self.progress,
             quality_share=self.quality_share,
+            accept=self.accept,
+            bins=self.bins,
         )
         return self
 
-    def sample(self, n: int | None = None, *, seed: int | None = None) -> Any:
+    def sample(
+        self, records: int | None = None, *, where: Where | None = None, seed: int | None = None
+    ) -> Any:
         """A synthetic table of the same kind as the fitted one, by default with as many records.
 
-        It costs no privacy. Without a seed each call draws other records; the attribute ``seed_`` then holds
-        the seed that draws the same records again.
+        It costs no privacy. ``where={"sex": "F"}`` draws only records like these; see ``Release.sample``.
+        Without a seed each call draws other records; the attribute ``seed_`` then holds the seed that draws
+        the same records again.
         """
         if not hasattr(self, "release_"):
             raise NotFittedError(
@@ -143,7 +158,7 @@ class Synthesizer:
             )
         drawn_with = secrets.randbelow(2**32) if seed is None else seed
         with progress_of(self.progress).phase("sample"):
-            drawn = self.release_.sample(n, seed=drawn_with)
+            drawn = self.release_.sample(records, where=where, seed=drawn_with)
         self.seed_ = drawn_with
         return drawn
 

@@ -2,9 +2,9 @@
 
 >>> from sidelight.privacy.unit import Unit
 >>> to_json(Unit("replace"))
-{'relation': 'replace', 'records': 1}
+{'relation': 'replace', 'records': 1, 'person': None, 'missing_person': 'refuse'}
 >>> from_json(Unit, {"relation": "replace", "records": 2}, "unit")
-Unit(relation='replace', records=2)
+Unit(relation='replace', records=2, person=None, missing_person='refuse')
 >>> from_json(Unit, {"relation": "replace", "records": "two"}, "unit")
 Traceback (most recent call last):
 sidelight._foreign.ForeignError: unit.records must be a whole number; got 'two'

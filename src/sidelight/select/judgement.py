@@ -66,13 +66,13 @@ class Contest(Judgement):
         weights: Mapping[Attrs, float],
         total: float,
         log_odds: Sequence[float],
-        handicap: float = 0.0,
+        handicaps: Sequence[float] | None = None,
     ) -> None:
         """``log_odds`` has one number an option: how likely it is before the data are looked at.
 
-        Options but the first have to be better than it by the ``handicap``, in records.
+        An option's error has to be smaller by its handicap, in records; by default there are none.
         """
-        self._handicap = np.array([0.0] + [handicap] * (len(log_odds) - 1))
+        self._handicaps = np.array(handicaps or [0.0] * len(log_odds))
         self.options = len(log_odds)
         self._log_odds = np.array(log_odds, dtype=np.float64)
         self._models = models
@@ -85,7 +85,7 @@ class Contest(Judgement):
         # PRIVACY: the same on neighbours. Bounded, so that adding it rounds by less than n·2⁻⁴²; where the
         # bound is felt, the budget tells nothing.
         bound = _MOST_START * self._total
-        return np.asarray(np.clip(scale * self._log_odds - self._handicap, -bound, bound))
+        return np.asarray(np.clip(scale * self._log_odds - self._handicaps, -bound, bound))
 
     def sensitivity(self, unit: Unit, queries: Sequence[Query]) -> Fraction:
         # PRIVACY: what options say is released already, so only x moves, by Δ₁ of each marginal; errors are
@@ -119,6 +119,7 @@ class LeastError(Contest):
         weights: Mapping[Attrs, float],
         total: float,
         log_odds: Sequence[float] | None = None,
+        handicaps: Sequence[float] | None = None,
     ) -> None:
         def said(attrs: Attrs, answers: Sequence[Array]) -> Iterator[tuple[Sequence[int], Array]]:
             for option, mixture in enumerate(mixtures):
@@ -126,7 +127,9 @@ class LeastError(Contest):
                 yield [option], np.sum(held, axis=0)
 
         even = [0.0] * len(mixtures)
-        super().__init__(models, said, weights=weights, total=total, log_odds=log_odds or even)
+        super().__init__(
+            models, said, weights=weights, total=total, log_odds=log_odds or even, handicaps=handicaps
+        )
 
 
 def excess(log_odds: Sequence[float], *, epsilon: float, sensitivity: float, failure: float) -> Array:

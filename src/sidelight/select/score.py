@@ -23,14 +23,13 @@ from sidelight._memory import blocks
 from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
+from sidelight.queries.numbers import Batch
 from sidelight.queries.query import Marginal, Query, answer
 
 STEP_BITS = 18
 """A model's answers are rounded to multiples of 2⁻¹⁸ before errors are summed."""
 _FINE_STEP_BITS = 20
-"""The same for linear queries, whose weights are multiples of 2⁻²⁰."""
-LARGEST_ERROR = 2.0 ** (53 - STEP_BITS)
-"""Up to this, sums of multiples of the step are exact."""
+"""The step for linear queries, whose weights are multiples of 2⁻²⁰."""
 _CELLS_AT_ONCE = 1 << 14
 
 
@@ -58,10 +57,23 @@ class Score(ABC):
 
 
 @dataclass(frozen=True)
-class ModelError(Score):
-    """How far the model is from the data on one query, ‖q(D) − q(A)‖₁, less a public penalty per cell."""
+class _OneByOne(Score):
+    """A score that asks the model about one candidate after another."""
 
     model: CountSource
+
+    @abstractmethod
+    def score(self, query: Query, exact: NDArray[Any]) -> float | NDArray[np.float64]:
+        """The score of one query, or of each of its cells."""
+
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        return ((place, partial(self.score, query)) for place, query in enumerate(candidates))
+
+
+@dataclass(frozen=True)
+class ModelError(_OneByOne):
+    """How far the model is from the data on one query, ‖q(D) − q(A)‖₁, less a public penalty per cell."""
+
     cell_penalty: float = 0.0
     """Subtracted once per cell (spec 3.2: 1 in the paper's cuboids); public, so privacy-neutral."""
 
@@ -69,51 +81,53 @@ class ModelError(Score):
         # PRIVACY: A is already released, so only q(D) moves, and by at most Δ₁ of the query.
         return query.l1(unit)
 
-    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        return ((place, partial(self.score, query)) for place, query in enumerate(candidates))
-
     def score(self, query: Query, exact: NDArray[Any]) -> float:
-        """The score of one query."""
         return l1_error(exact, answer(query, self.model)) - self.cell_penalty * exact.size
 
 
 @dataclass(frozen=True)
-class CellError(Score):
-    """How far the model is from the data on each single number: |q(D) − q(A)|, cell by cell."""
-
-    model: CountSource
+class CellError(_OneByOne):
+    """How far the model is from the data on each number: |q(D) − q(A)|, by cells or members of a batch."""
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
-        # PRIVACY: one cell of a marginal gains or loses at most one person's records, under either
-        # relation (spec 1.5); a query that is one number moves by its own Δ₁.
+        # PRIVACY: numbers are compared one by one, so what counts is how far a single one can move: a cell by
+        # one person's records, under either relation (spec 1.5); a query that is one number by its own Δ₁.
+        if isinstance(query, Batch):
+            return query.widest(unit)
         return Fraction(unit.records) if isinstance(query, Marginal) else query.l1(unit)
 
-    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        return ((place, partial(self.score, query)) for place, query in enumerate(candidates))
-
     def score(self, query: Query, exact: NDArray[Any]) -> NDArray[np.float64]:
-        """The scores of the cells of one query."""
         return np.asarray(np.abs(exact - answer(query, self.model)), dtype=np.float64)
 
 
+@dataclass(frozen=True, eq=False)
+class LargestError(Score):
+    """How far the model is off on the worst cell of a marginal: max |M(D) − M(A)|."""
+
+    model: ManyCountSource
+
+    def sensitivity(self, unit: Unit, query: Query) -> Fraction:
+        # PRIVACY: no cell moves by more than one person's records (spec 1.5), so the largest does not either.
+        return Fraction(unit.records) if isinstance(query, Marginal) else query.l1(unit)
+
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        for place, counts in answers_of(self.model, candidates):
+            yield place, partial(self._score, counts)
+
+    def _score(self, counts: NDArray[Any], exact: NDArray[Any]) -> float:
+        return float(np.abs(exact - counts).max())
+
+
 @dataclass(frozen=True)
-class SignedError(Score):
+class SignedError(CellError):
     """How far the model is below the data on each single number, q(D) − q(A), and how far above.
 
     A query with so many cells has twice as many scores: those of its cells, and those of their negations.
     """
 
-    model: CountSource
-
-    def sensitivity(self, unit: Unit, query: Query) -> Fraction:
-        # PRIVACY: as for the cells of CellError; a negation has its score's negative, which moves as far.
-        return Fraction(unit.records) if isinstance(query, Marginal) else query.l1(unit)
-
-    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        return ((place, partial(self.score, query)) for place, query in enumerate(candidates))
+    # PRIVACY: the sensitivity is that of CellError; a negation has its score's negative, which moves as far.
 
     def score(self, query: Query, exact: NDArray[Any]) -> NDArray[np.float64]:
-        """The scores of the cells of one query, and of their negations."""
         below = np.asarray(exact - answer(query, self.model), dtype=np.float64)
         return np.concatenate([below, -below])
 

@@ -221,7 +221,7 @@ class Calibrator:
         return scale
 
     def _add_together(self, clique: int, potentials: Sequence[Any], messages: Sequence[Any]) -> float:
-        """The same where free tables conflict: add their logarithms first, so that nothing underflows."""
+        """Fill a clique whose free tables conflict: logarithms are added first; nothing underflows."""
         library, product = self._library, self._product(clique)
         product[...] = 0.0
         for part in self._wide(clique, potentials):
@@ -334,7 +334,7 @@ class Calibrator:
         return self._edges[clique]
 
     def _sum_logarithms(self, potentials: Sequence[Any]) -> float:
-        """The same in log-sum-exp, for potentials too peaked for scaled probabilities."""
+        """The sweep in log-sum-exp, for potentials too peaked for scaled probabilities."""
         library, tree = self._library, self._tree
         products = [self._product(clique) for clique in range(len(self._attrs))]
         free = [

@@ -9,6 +9,8 @@ from sidelight.trees.arrays import Arrays
 
 _SHORT = 24
 """With fewer entries behind a middle axis, a matrix product sums over it faster."""
+_LONG = 1 << 10
+"""Beyond so many entries, ones to multiply by would be about as large as the table, and no faster."""
 
 
 class Projection:
@@ -36,7 +38,8 @@ class Projection:
         while any(not kept for _, kept in groups):
             size, kept = groups.pop()
             if not kept:
-                self._steps.append(((-1, size), library.full((size,), 1.0)))
+                ones = library.full((size,), 1.0) if size <= _LONG else None
+                self._steps.append(((-1, size), ones))
                 continue
             middle, _ = groups.pop()
             if size < _SHORT and middle * size <= 4096:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.column import NumericColumn
+from sidelight.data.columns.column import BinnedColumn
 from sidelight.data.domain import Attrs
 from sidelight.models.model import Array
 from sidelight.queries.query import Marginal
 from sidelight.releases.release import Release
-from sidelight.report.words import joined
+from sidelight.reports.words import joined
 from sidelight.uncertainty.error_bars import ErrorBars
 
 ONE_WAY = 24
@@ -267,7 +267,7 @@ def _labels(release: Release, attr: str) -> tuple[tuple[str, ...], int]:
         return tuple(str(code) for code in range(size)), size
     column = release.schema.column(attr)
     labels = tuple(str(label) for label in column.code_labels())
-    return labels, column.declared if isinstance(column, NumericColumn) else 0
+    return labels, column.declared if isinstance(column, BinnedColumn) else 0
 
 
 def _neighbours(attr: str, labels: tuple[str, ...], ordered: int, limit: int) -> Values:

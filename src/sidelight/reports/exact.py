@@ -8,14 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.queries.query import Marginal
 from sidelight.releases.release import Release
-from sidelight.report.pictures import OneWay
-from sidelight.report.words import joined
+from sidelight.reports.facts import LARGE
+from sidelight.reports.pictures import OneWay, values_of
+from sidelight.reports.words import joined, number, shortened
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,8 @@ class Gap:
     cells: int
     mean: float
     """Mean |exact − released| of its cells, in records."""
-    largest: float
-    """The largest |exact − released|, in records."""
+    worst: str | None
+    """The cell that is off by most, of those that hold 1% of the records or more; None if none does."""
     l1: float
     """‖exact − released‖₁ / n: 0 for equal, 2 for disjoint."""
     inside: float | None
@@ -71,9 +75,25 @@ def compare(release: Release, table: Table, wanted: Iterable[Attrs]) -> Comparis
         if inside is not None:
             held, cells = held + inside * gap.size, cells + gap.size
         share = float(gap.sum()) / max(table.records, 1)
-        gaps.append(Gap(joined(attrs), gap.size, float(gap.mean()), float(gap.max()), share, inside))
+        worst = _worst(release, attrs, np.asarray(counts, dtype=np.float64), bars.estimate)
+        gaps.append(Gap(joined(attrs), gap.size, float(gap.mean()), worst, share, inside))
     gaps.sort(key=lambda gap: -gap.l1)
     return Comparison(table.records, tuple(gaps), held / cells if cells else None)
+
+
+def _worst(release: Release, attrs: Attrs, exact: Array, released: Array) -> str | None:
+    """By the larger of two counts: a cell that the release lost matters as much as one that it made up."""
+    total = max(float(exact.sum()), 1.0)
+    gap = np.where(np.maximum(exact, released) >= LARGE * total, np.abs(exact - released), -1.0)
+    place = np.unravel_index(int(gap.argmax()), gap.shape)
+    if gap[place] < 0:
+        return None
+    labels = [
+        values_of(release, attr, most=release.model.domain.sizes[attr]).labels[code]
+        for attr, code in zip(attrs, place, strict=True)
+    ]
+    cell = shortened(" × ".join(labels), 80)
+    return f"{cell}: {number(float(exact[place]))} exact, {number(float(released[place]))} released"
 
 
 def with_exact(drawn: OneWay, table: Table) -> OneWay:

@@ -27,11 +27,14 @@ from sidelight.privacy.event import (
 )
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
-from sidelight.report.words import joined, shortened
+from sidelight.reports.words import joined, shortened
+from sidelight.uncertainty.error_bars import ErrorBars
 
 Step = Literal["total", "select", "measure", "quality"]
 STEPS: tuple[Step, ...] = ("total", "select", "measure", "quality")
 
+LARGE = 0.01
+"""Share of the records from which on a cell is large: where errors matter most."""
 _LISTED = 150
 """Most measured marginals whose expected error is listed."""
 _TRIED, _TRIED_CELLS = 30, 50_000
@@ -63,6 +66,8 @@ class Measured:
     """Whether whole marginals were measured, rather than single queries about these attributes."""
     stddev: float
     """σ of one number; the smallest where measurements differ."""
+    largest_stddev: float
+    """The largest of them."""
     misfit: float
     """Root mean square of (model − measurement)/σ: near 1 where they differ by noise alone."""
 
@@ -80,6 +85,8 @@ class Expected:
     """Root mean square of the model's error on a cell; None if it is unknown."""
     error: float
     """Expected L1 error over n, at most 2, the distance of two tables without a common cell."""
+    large: float | None
+    """Half the widest 95% interval of a cell that holds 1% of the records or more; None where none does."""
 
 
 @dataclass(frozen=True)
@@ -199,17 +206,17 @@ def expected_errors(release: Release) -> ExpectedErrors:
 
 def _expected(release: Release, attrs: Attrs) -> Expected | None:
     bars = release.error_bars(attrs)
-    if bars.standard_error is None:
+    error = bars.expected_error
+    if error is None:
         return None
-    # E|x| of a normal x is √(2/π) σ.
-    error = math.sqrt(2 / math.pi) * float(bars.standard_error.sum()) / max(release.total, 1.0)
     return Expected(
         joined(attrs),
         len(attrs),
         bars.estimate.size,
         stddev=None if bars.noise_variance is None else math.sqrt(float(bars.noise_variance.mean())),
         model_error=None if bars.model_variance is None else math.sqrt(float(bars.model_variance.mean())),
-        error=min(error, 2.0),
+        error=error,
+        large=_widest_large(bars),
     )
 
 
@@ -245,6 +252,7 @@ def _measured(release: Release) -> tuple[Measured, ...]:
             numbers=sum(measurement.answer.size for measurement in group),
             whole=whole,
             stddev=min(measurement.stddev for measurement in group),
+            largest_stddev=max(measurement.stddev for measurement in group),
             misfit=_misfit(release, group),
         )
         for (attrs, whole), group in groups.items()
@@ -259,3 +267,10 @@ def _misfit(release: Release, group: Sequence[Measurement]) -> float:
         squares += float(np.square(gap / measurement.stddev).sum())
         numbers += gap.size
     return math.sqrt(squares / max(numbers, 1))
+
+
+def _widest_large(bars: ErrorBars) -> float | None:
+    interval, is_large = bars.interval(), bars.estimate >= LARGE * bars.total
+    if interval is None or not is_large.any():
+        return None
+    return float((interval[1] - bars.estimate)[is_large].max())

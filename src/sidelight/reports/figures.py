@@ -10,10 +10,10 @@ from html import escape
 import numpy as np
 
 from sidelight.models.model import Array
-from sidelight.report.facts import STEPS, Spending
-from sidelight.report.layout import force_layout
-from sidelight.report.pictures import OneWay, Structure, TwoWay
-from sidelight.report.words import counted, joined, listed, number, shortened, width
+from sidelight.reports.facts import STEPS, Spending
+from sidelight.reports.layout import force_layout
+from sidelight.reports.pictures import OneWay, Structure, TwoWay
+from sidelight.reports.words import counted, joined, listed, number, shortened, width
 
 _WIDTH = 330
 _SHADES = 12

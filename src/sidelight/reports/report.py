@@ -13,34 +13,40 @@ from typing import Any
 from sidelight._files import named, write_text
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
+from sidelight.releases.card import NO_LEDGER
 from sidelight.releases.quality import WORDS
 from sidelight.releases.release import Release
-from sidelight.report import figures, pictures, words
-from sidelight.report.exact import compare, with_exact
-from sidelight.report.facts import collect, expected_errors
-from sidelight.report.pictures import OneWay
-from sidelight.report.provenance import provenance, public_part
+from sidelight.reports import figures, pictures, words
+from sidelight.reports.exact import Gap, compare, with_exact
+from sidelight.reports.facts import Expected, Measured, collect, expected_errors
+from sidelight.reports.pictures import OneWay
+from sidelight.reports.provenance import left_out, provenance, public_part
 
 MOST_BYTES = 2_000_000
 """Largest size of a report."""
-_EVENTS, _ROWS, _NAMES = 600, 150, 300
-"""Most events, lines of a long table and names in a list that are printed; the rest is counted."""
+_FIRST, _EVENTS, _ROWS, _NAMES = 12, 600, 150, 300
+"""Lines of a long table that are open; most events, lines and names that are printed; the rest is counted."""
 
 
-def write_report(
-    release: Release | str | Path, path: str | Path = "report.html", *, against: Any = None
+def report(
+    release: Release | str | Path,
+    to: str | Path = "report.html",
+    *,
+    against: Any = None,
+    title: str | None = None,
 ) -> Path:
     """Write the report of a release, given as such or as a folder, and return its path.
 
     Args:
         release: a release, or a folder that ``Release.save`` wrote.
-        path: the file to write.
+        to: the file to write.
         against: the private table, of any kind that ``sl.release`` takes. The report then holds
             exact counts: it is PRIVATE, and its name becomes ``report.PRIVATE.html``.
+        title: what the page is called; by default what the ledger calls the table.
     """
     folder = None if isinstance(release, Release) else Path(release)
     told = release if isinstance(release, Release) else Release.load(release)
-    asked = named(path, "the report")
+    asked = named(to, "the report")
     target = asked if against is None else private_name(asked)
     if against is not None and folder is not None and target.resolve().is_relative_to(folder.resolve()):
         # PRIVACY: a release folder is made to be published, so exact counts must not be put there by default.
@@ -49,7 +55,7 @@ def write_report(
             "Name a file elsewhere (--to)."
         )
     # PRIVACY: exact counts are for the owner of the file alone.
-    write_text(target, render(told, against=against), "the report", private=against is not None)
+    write_text(target, render(told, against=against, title=title), "the report", private=against is not None)
     return target
 
 
@@ -59,12 +65,12 @@ def private_name(path: Path) -> Path:
     >>> private_name(Path("out/report.html")).as_posix()
     'out/report.PRIVATE.html'
     """
-    if "PRIVATE" in path.suffixes or ".PRIVATE" in path.suffixes:
+    if ".PRIVATE" in path.suffixes:
         return path
     return path.with_name(f"{path.stem}.PRIVATE{path.suffix or '.html'}")
 
 
-def render(release: Release, *, against: Any = None) -> str:
+def render(release: Release, *, against: Any = None, title: str | None = None) -> str:
     """The page as text."""
     facts = collect(release)
     table = None if against is None else _table(against, release)
@@ -78,7 +84,8 @@ def render(release: Release, *, against: Any = None) -> str:
         ]
         comparison = compare(release, table, wanted)
         drawn = [with_exact(picture, table) for picture in drawn]
-    title = _title(release)
+    title = _title(release) if title is None or not title.strip() else words.shortened(title.strip(), 160)
+    errors = expected_errors(release)
     structure = pictures.structure(release)
     page: str = _template().render(
         title=title,
@@ -95,11 +102,18 @@ def render(release: Release, *, against: Any = None) -> str:
         one_way=[(picture, figures.one_way_chart(f"one{i}", picture)) for i, picture in enumerate(drawn)],
         two_way=[(picture, figures.heat_map(f"two{i}", picture)) for i, picture in enumerate(pairs)],
         others=_others(release, drawn),
-        errors=expected_errors(release),
+        errors=errors,
+        error_rows=[_error_row(one) for one in errors.known],
+        measured_rows=[_measured_row(one) for one in facts.measured],
+        gap_rows=[_gap_row(gap) for gap in comparison.gaps] if comparison else [],
+        difference_rows=_difference_rows(release),
+        by_attribute=_by_attribute(release),
+        left_out=left_out(release.card),
+        has_ledger=release.card.ledger.name != NO_LEDGER,
         comparison=comparison,
         provenance=provenance(release, title),
         quality_words=WORDS,
-        most={"events": _EVENTS, "rows": _ROWS, "names": _NAMES},
+        most={"first": _FIRST, "events": _EVENTS, "rows": _ROWS, "names": _NAMES},
     )
     return page
 
@@ -107,9 +121,56 @@ def render(release: Release, *, against: Any = None) -> str:
 def _title(release: Release) -> str:
     name = release.card.ledger.name
     # A release without a ledger of its own is named after nothing; what it holds says more.
-    if name in ("", "this release"):
+    if name in ("", NO_LEDGER):
         return f"A release of {words.counted(len(release.model.domain), 'attribute')}"
     return name
+
+
+Row = list[str]
+"""One line of a table, the first column its head."""
+
+
+def _error_row(one: Expected) -> Row:
+    return [
+        one.name,
+        f"{one.cells:,}",
+        "not measured" if one.stddev is None else words.number(one.stddev),
+        "unknown" if one.model_error is None else words.number(one.model_error),
+        words.percent(one.error),
+        "none" if one.large is None else f"± {words.number(one.large)}",
+    ]
+
+
+def _measured_row(one: Measured) -> Row:
+    least, largest = words.number(one.stddev), words.number(one.largest_stddev)
+    return [
+        one.name if one.whole else f"{one.name} (single queries)",
+        f"{one.numbers:,}",
+        least if least == largest else f"{least} to {largest}",
+        f"{one.misfit:.2f}",
+    ]
+
+
+def _gap_row(gap: Gap) -> Row:
+    inside = "no interval" if gap.inside is None else words.percent(gap.inside)
+    return [gap.name, f"{gap.cells:,}", words.percent(gap.l1), inside, gap.worst or "none is so large"]
+
+
+def _difference_rows(release: Release) -> list[Row]:
+    part = public_part(release)
+    found = () if part is None else part.disagreements
+    return [[one.name, one.error, *([] if one.numbers is None else [f"{one.numbers:,}"])] for one in found]
+
+
+def _by_attribute(release: Release) -> list[tuple[str, str, float]]:
+    """Every attribute's measured error in words, and next to the largest; the largest first."""
+    if release.quality is None or not release.quality.attributes:
+        return []
+    found = sorted(release.quality.attributes.items(), key=lambda one: -one[1].error)
+    most = max(found[0][1].error, 1e-9)
+    return [
+        (words.shortened(name, 80), str(mean), min(max(mean.error / most, 0.0), 1.0)) for name, mean in found
+    ]
 
 
 def _others(release: Release, drawn: list[OneWay]) -> list[tuple[str, int, str, float]]:
@@ -143,7 +204,7 @@ def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("sidelight.report"),
+        loader=PackageLoader("sidelight.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -156,5 +217,5 @@ def _template() -> Any:
         "tiny": words.tiny,
         "quoted": shlex.quote,
     }
-    environment.globals |= {"counted": words.counted, "listed": words.listed}
+    environment.globals |= {"counted": words.counted, "listed": words.listed, "zip": zip}
     return environment.get_template("report.html.j2")

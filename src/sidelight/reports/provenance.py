@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidelight.errors import SidelightError
+from sidelight.mechanisms.aperture.arbiter import ALL, RELATIONS
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.releases.card import Card
+from sidelight.releases.public_data import told_of
 from sidelight.releases.release import Release
-from sidelight.report.words import joined, number, percent, tiny
+from sidelight.reports.words import joined, listed, number, percent, shortened, tiny
 
 _LINE, _LINE_BREAK = "\n", " \\\n    "
 _NOTHING = object()
@@ -48,6 +50,8 @@ class PublicPart:
     """Marginals taken from the public table in place of a measurement, or held by the public model."""
     unmeasured: tuple[str, ...]
     """Attributes that no measurement is about; their counts rest on public data or assumptions."""
+    told: tuple[str, ...] = ()
+    """How many public records tell of which attributes, where they do not tell of all alike."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,35 @@ def public_part(release: Release) -> PublicPart | None:
     if card.public is None:
         return None
     measured = {attr for measurement in release.measurements for attr in measurement.query.attrs}
-    records = card.public.records
+    records, told = card.public.records, tuple(told_of(card.public.columns))
     return PublicPart(
         records=None if records is None else round(records),
         disagreements=tuple(_moved(card) if card.aperture else _different(card)),
         measure=_MOVED if card.aperture else _DIFFERENCE,
         taken=tuple(dict.fromkeys(_taken(card))),
         unmeasured=tuple(attr for attr in release.model.domain.attrs if attr not in measured),
+        told=told if len(told) > 1 else (),
+    )
+
+
+def left_out(card: Card) -> tuple[str, ...]:
+    """What of the public data a release did without, in sentences."""
+    told = card.aperture
+    if told is None:
+        return ()
+    if told.is_bare or ALL in told.cut:
+        return (
+            "Public data were left out: the private table's answers alone were found to be closer to it.",
+        )
+    if not told.cut:
+        return ()
+    if RELATIONS in told.cut:
+        about = "attributes go together"
+    else:
+        named = listed([shortened(attr, 80) for attr in told.cut], most=20)
+        about = f"{named} {'goes' if len(told.cut) == 1 else 'go'} together with other attributes"
+    return (
+        f"Cut off from the public data, because it was found to mislead: what they say about how {about}.",
     )
 
 
@@ -87,7 +113,7 @@ def provenance(release: Release, title: str) -> Provenance:
         f"mechanism {card.mechanism}",
         f"({card.epsilon:g}, {tiny(card.delta)})-differential privacy",
         f"{card.created:%Y-%m-%d}",
-        f"schema {card.schema[:16]}",
+        f"schema {card.schema_fingerprint[:16]}",
     ]
     changed = _changed(card)
     return Provenance(
@@ -105,11 +131,15 @@ def _command(card: Card, settings: Mapping[str, Any]) -> str:
     """
     ledger = f"sidelight ledger open LEDGER --epsilon {card.epsilon!r} --delta {card.delta!r}"
     ledger += f" --unit {card.unit.relation}"
-    ledger += f" --records {card.unit.records}" if card.unit.records != 1 else ""
+    if card.unit.person is not None:
+        ledger += f" --person {shlex.quote(card.unit.person)}"
+    elif card.unit.records != 1:
+        ledger += f" --records {card.unit.records}"
     parts = ["sidelight release PRIVATE.csv", "--schema FOLDER/schema.toml", "--ledger LEDGER", "--out NEW"]
     parts += [f"--mechanism {shlex.quote(card.mechanism)}", f"--epsilon {card.epsilon!r}"]
     parts += [f"--workload {_workload(card)}"]
     parts += ["--public PUBLIC.csv"] if card.public else []
+    parts += ["--bins 'as declared'"] if card.bins == "as declared" else []
     parts += [f"--set {shlex.quote(f'{name}={_as_setting(value)}')}" for name, value in settings.items()]
     return _LINE.join([ledger, _LINE_BREAK.join(parts)])
 
@@ -152,8 +182,8 @@ def _different(card: Card) -> Iterator[Apart]:
 
 
 def _moved(card: Card) -> Iterator[Apart]:
-    """How far APERTURE moved away from public records, if there were any."""
-    opened = card.aperture.marginals if card.aperture and card.aperture.public_records else ()
+    """How far APERTURE moved away from public records, also from those that it left out in the end."""
+    opened = card.aperture.marginals if card.aperture else ()
     for one in sorted(opened, key=lambda one: -one.moved):
         yield Apart(joined(one.attrs), percent(one.moved))
 

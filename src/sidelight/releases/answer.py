@@ -1,0 +1,158 @@
+"""A table of released counts: one record for each cell, or for each cell of each group.
+
+    count       summed over what ``where`` asks for, with the errors of that sum
+    share       x_c / x_g of a cell c within its group g; the two parts of a group err apart, so that
+                Var ≈ ((1 − share)² V(c) + share² V(g without c)) / x_g²       (Taylor's first order)
+
+Everything is computed from released outputs, and so is free.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.errors import TooLargeError, WorkloadError
+from sidelight.models.evidence import Evidence, along
+from sidelight.uncertainty.error_bars import CountErrors, ErrorBars
+from sidelight.uncertainty.unbiased import Unbiased
+
+Array = NDArray[np.float64]
+
+_MOST_STEPS = 2**31
+"""Cells of the joint table times cells asked for: a minute or two."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a table is about: cells of ``by`` × ``attrs``, of the records that meet a condition."""
+
+    by: Attrs
+    attrs: Attrs
+    evidence: Evidence
+
+    @property
+    def shown(self) -> Attrs:
+        """The attributes that the table shows."""
+        return (*self.by, *self.attrs)
+
+    @property
+    def joint(self) -> Attrs:
+        """Those, and the ones that the condition is about."""
+        return (*self.shown, *(attr for attr in self.evidence if attr not in self.shown))
+
+    def cells(self, domain: Domain) -> NDArray[np.intp]:
+        """The codes of each cell that is shown, one a column: all that the condition allows."""
+        domain.require(self.joint)
+        if len(set(self.shown)) < len(self.shown):
+            raise WorkloadError(f"a column is named twice: {', '.join(self.shown)}. Name each once.")
+        allowed = [
+            np.flatnonzero(self.evidence.get(attr, np.ones(domain.sizes[attr]))) for attr in self.shown
+        ]
+        if not allowed:
+            return np.zeros((0, 1), dtype=np.intp)  # one cell, of no attributes
+        return np.stack([axis.reshape(-1) for axis in np.meshgrid(*allowed, indexing="ij")])
+
+    def columns(self, errors: CountErrors, domain: Domain, confidence: float) -> dict[str, Any]:
+        """Estimates, errors and intervals of every cell, as columns; with groups, shares within them too."""
+        cells, bars = self.cells(domain), errors.bars(self.joint)
+        number = cells.shape[1]
+        found = _picked(bars, cells) if self.joint == self.shown else self._summed(bars, cells, number)
+        low, high = found.interval(confidence) or (None, None)
+        columns = {
+            "estimate": found.estimate, "noise_error": found.noise_error, "model_error": found.model_error,
+            "standard_error": found.standard_error, "low": low, "high": high,
+            "source": [bars.source] * number,
+        }  # fmt: skip
+        return columns | (self._shares(bars, cells, confidence) if self.by else {})
+
+    def _summed(self, bars: ErrorBars, cells: NDArray[np.intp], number: int) -> ErrorBars:
+        """Each cell summed over what the condition allows of the other attributes."""
+        parts = [bars.sum(mask) for mask in self._masks(bars, self.shown, cells, number)]
+
+        def gathered(values: Sequence[Array | None]) -> Array | None:
+            known = [float(value) for value in values if value is not None]
+            return np.array(known) if len(known) == len(values) else None
+
+        estimate = gathered([part.estimate for part in parts])
+        assert estimate is not None
+        sums = [part.unbiased for part in parts]
+        values = gathered([None if one is None else one.values for one in sums])
+        variance = gathered([None if one is None else one.variance for one in sums])
+        return ErrorBars(
+            estimate,
+            gathered([part.noise_variance for part in parts]),
+            gathered([part.model_variance for part in parts]),
+            bars.total,
+            bars.source,
+            is_calibrated=bars.is_calibrated,
+            unbiased=None if values is None or variance is None else Unbiased(values, variance),
+        )
+
+    def _masks(
+        self, bars: ErrorBars, shown: Attrs, cells: NDArray[np.intp], number: int
+    ) -> Iterator[NDArray[np.bool_]]:
+        """For each cell of some attributes, which cells of the joint table it consists of."""
+        if number * bars.estimate.size > _MOST_STEPS:
+            raise TooLargeError(
+                f"{number:,} cells, each a sum over a table of {bars.estimate.size:,}, are too many to "
+                "answer at once. Ask for fewer columns, or for less in where."
+            )
+        allowed = np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
+        axes = [self.joint.index(attr) for attr in shown]
+        for place in range(number):
+            mask = np.zeros(bars.estimate.shape, dtype=np.bool_)
+            index: list[Any] = [slice(None)] * mask.ndim
+            for axis, codes in zip(axes, cells, strict=True):
+                index[axis] = codes[place]
+            mask[tuple(index)] = allowed[tuple(index)]
+            yield mask
+
+    def _shares(self, bars: ErrorBars, cells: NDArray[np.intp], confidence: float) -> dict[str, Any]:
+        """Each cell's share of its group, with its interval."""
+        number, reach = cells.shape[1], NormalDist().inv_cdf(0.5 + confidence / 2)
+        masks = zip(
+            self._masks(bars, self.shown, cells, number),
+            self._masks(bars, self.by, cells[: len(self.by)], number),
+            strict=True,
+        )
+        shares, errors = np.zeros(number), np.full(number, np.nan)
+        for place, (cell, group) in enumerate(masks):
+            whole, part, rest = bars.sum(group), bars.sum(cell), bars.sum(group & ~cell)
+            if not whole.estimate > 0:
+                shares[place] = np.nan
+                continue
+            share = shares[place] = float(part.estimate / whole.estimate)
+            if part.standard_error is not None and rest.standard_error is not None:
+                variance = (1 - share) ** 2 * part.standard_error**2 + share**2 * rest.standard_error**2
+                errors[place] = np.sqrt(variance) / whole.estimate
+        return {
+            "share": shares,
+            "share_low": np.clip(shares - reach * errors, 0.0, 1.0),
+            "share_high": np.clip(shares + reach * errors, 0.0, 1.0),
+        }
+
+
+def _picked(bars: ErrorBars, cells: NDArray[np.intp]) -> ErrorBars:
+    """Some cells of a table, by their codes."""
+    places = (
+        np.ravel_multi_index(tuple(cells), bars.estimate.shape) if len(cells) else np.zeros(1, dtype=np.intp)
+    )
+
+    def picked(part: Array) -> Array:
+        return np.asarray(part.reshape(-1)[places])
+
+    noise, model, unbiased = bars.noise_variance, bars.model_variance, bars.unbiased
+    return ErrorBars(
+        picked(bars.estimate),
+        None if noise is None else picked(noise),
+        None if model is None else picked(model),
+        bars.total,
+        bars.source,
+        is_calibrated=bars.is_calibrated,
+        unbiased=None if unbiased is None else Unbiased(picked(unbiased.values), picked(unbiased.variance)),
+    )

@@ -1,0 +1,214 @@
+"""One public table, read as far as it fits the schema.
+
+    column absent            the table tells nothing of that attribute
+    column unknown           left out, unless it holds the weights of the records
+    value mapped             [public.map] says which label, or labels, it stands for
+    value a bin              within one bin of the schema it is that bin; over several it is spread
+    any other misfit         the record leaves this attribute open: it counts in marginals without it
+
+What stands for several labels or bins is dealt out among them, record by record, in a fixed random order.
+
+PRIVACY: public tables alone are read here; about them, anything may be said.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight._check import brief, listed
+from sidelight._memory import check_room
+from sidelight.data.columns.column import Column, NumericColumn, RealColumn
+from sidelight.data.columns.intervals import covered
+from sidelight.data.columns.value import is_missing, text_of
+from sidelight.data.engines.duckdb import DuckDBSource, encoded_columns
+from sidelight.data.engines.sql_encoding import SqlSource, encode_sql
+from sidelight.data.misfits import misfits_of_columns, require_fit
+from sidelight.data.reading.each import Each
+from sidelight.data.reading.frames import columns_of, kind_of
+from sidelight.data.reading.read import describe, open_source
+from sidelight.data.schema import Schema
+from sidelight.data.table import ANYBODY, Table
+from sidelight.errors import DataError, MisfitError, PublicDataWarning
+from sidelight.models.rounding import round_to
+from sidelight.public.source import UNKNOWN, WeightedRecords
+
+Codes = NDArray[np.int32]
+
+_SEED = 0
+"""Deals out what stands for several values; it protects nobody."""
+_BINNED = ("integer", "real")
+_FRAMES = ("pandas", "polars", "pyarrow", "arrow")
+_SHOWN = 3
+"""Unknown values that a remark names."""
+
+
+def read_public_table(source: Any, schema: Schema) -> Table | WeightedRecords:
+    """The table's records over the columns shared with the schema; a warning says what is left out."""
+    if hasattr(source, "read_all"):  # a stream, which can be read once
+        source = source.read_all()
+    elif hasattr(source, "collect") and kind_of(source) == "polars":  # lazy: worked out once
+        source = source.collect()
+    rules, names = schema.public, _names(source)
+    present = tuple(column for column in schema.columns if column.name in names)
+    if not present:
+        raise DataError(
+            f"{describe(source)} has none of the schema's columns, so it tells nothing; the schema has "
+            f"{listed(column.name for column in schema.columns)}."
+        )
+    shared = schema if len(present) == len(schema.columns) else Schema(present, file=schema.file)
+    weight = next((name for name in rules.weight if name in names), None)
+    if weight is None and not any(column.name in rules.map for column in present):
+        try:
+            table = Table.read(source, shared)
+        except MisfitError:
+            if not _has_records(open_source(source, shared)):
+                raise
+        else:
+            if not _may_hold_bins(table):
+                return table
+    return _Reading(source, open_source(source, _with_weights(schema)), shared, schema).records(weight)
+
+
+def _names(source: Any) -> set[str]:
+    """The columns of a table; of a frame, without converting any."""
+    if kind_of(source) in _FRAMES:
+        return set(columns_of(source)[0])
+    opened = open_source(source)
+    return {*opened.names, *opened.extra}
+
+
+def _with_weights(schema: Schema) -> Schema:
+    """The schema with columns for weights, so that these are opened, too."""
+    names = {column.name for column in schema.columns}
+    weights = [
+        RealColumn(name, low=0.0, high=1.0, bins=1) for name in schema.public.weight if name not in names
+    ]
+    return Schema((*schema.columns, *weights), file=schema.file) if weights else schema
+
+
+def _has_records(opened: SqlSource) -> bool:
+    return bool(opened.fetch(f"SELECT COUNT(*) AS n FROM {opened.relation}")[0][0])
+
+
+def _may_hold_bins(table: Table) -> bool:
+    """Whether values of a column of numbers went to "other": they may be bins."""
+    assert table.schema is not None
+    return any(
+        column.kind in _BINNED
+        and column.other_code is not None
+        and bool(table.count((column.name,))[column.other_code])
+        for column in table.schema.columns
+    )
+
+
+class _Reading:
+    """A table that does not fit as it is."""
+
+    def __init__(self, source: Any, opened: SqlSource, shared: Schema, schema: Schema) -> None:
+        self._what, self._opened, self._schema = describe(source), opened, shared
+        self._maps = {column.name: schema.public.codes(column) for column in shared.columns}
+        require_fit(misfits_of_columns(opened, shared, ANYBODY), what=self._what)
+
+    def records(self, weight: str | None) -> Table | WeightedRecords:
+        codes = self._codes()
+        rng = np.random.default_rng(_SEED)
+        for place, column in enumerate(self._schema.columns):
+            self._recode(codes[place], column, rng)
+            self._remark(codes[place], column)
+        if weight is None and all((one != UNKNOWN).all() for one in codes):
+            kind = self._opened.kind
+            return Table.of_codes(self._schema.domain, codes, schema=self._schema, kind=kind)
+        weights = None if weight is None else self._weights(weight)
+        return WeightedRecords(self._schema.domain, np.stack(codes, axis=1), weights)
+
+    def _codes(self) -> list[Codes]:
+        """Every record's codes, one array an attribute; UNKNOWN where the schema would refuse the value."""
+        opened, schema = self._opened, self._schema
+        if isinstance(opened, DuckDBSource):
+            batches = list(encoded_columns(opened, schema))
+            parts = [np.concatenate(found) for found in zip(*batches, strict=True)]
+            # The two largest numbers of each type stand for refused values.
+            return [
+                np.where(part >= np.iinfo(part.dtype).max - 1, UNKNOWN, part.astype(np.int64)).astype(
+                    np.int32
+                )
+                for part in parts
+            ]
+        attrs = ", ".join(f"a{i}" for i in range(len(schema.columns)))
+        *cells, times = opened.fetch(
+            f"SELECT {attrs}, COUNT(*) AS n FROM ({encode_sql(opened, schema)}) AS encoded "
+            f"GROUP BY {attrs} ORDER BY {attrs}"
+        )
+        check_room(8 * int(times.sum()) * len(cells), "so many public records")
+        return [np.repeat(np.maximum(cell, UNKNOWN), times).astype(np.int32) for cell in cells]
+
+    def _raw(self, name: str) -> Each | None:
+        """The column's own values, record by record; None where they are in a database or a cluster."""
+        if not isinstance(self._opened, DuckDBSource):
+            return None
+        place = self._opened.names.index(name)
+        return Each.joined([Each(part.column(0)) for part in self._opened.columns([place])])
+
+    def _recode(self, codes: Codes, column: Column, rng: np.random.Generator) -> None:
+        """Give mapped values, and bins of a column of numbers, their codes."""
+        mapped = self._maps[column.name]
+        is_binned = column.kind in _BINNED
+        is_open = (codes == UNKNOWN) | (
+            codes == (UNKNOWN if column.other_code is None else column.other_code)
+        )
+        if not mapped and not (is_binned and is_open.any()):
+            return
+        raw = self._raw(column.name)
+        if raw is None:
+            if mapped:
+                raise DataError(
+                    f"{self._what} is in a database or a cluster, where [public.map.{column.name}] is not "
+                    "applied. Map the values there, or give the public table as a file."
+                )
+            return
+        for place, value in enumerate(raw.values):
+            text = text_of(value)
+            if text is None:
+                continue
+            share = None
+            if text in mapped:
+                share = np.bincount(mapped[text], minlength=column.size).astype(np.float64)
+            elif isinstance(column, NumericColumn) and is_binned:
+                share = covered(column, text)
+            if share is not None:
+                lines = np.flatnonzero(raw.places == place)
+                dealt = np.repeat(np.arange(share.size), round_to(share, lines.size, rng))
+                codes[lines] = rng.permutation(dealt)
+
+    def _remark(self, codes: Codes, column: Column) -> None:
+        """Say how many values were left open, and which."""
+        is_open = codes == UNKNOWN
+        if not is_open.any():
+            return
+        raw, shown = self._raw(column.name), ""
+        if raw is not None:
+            found = [raw.values[place] for place in np.unique(raw.places[is_open])]
+            named = [brief(text_of(value)) for value in found if not is_missing(value)]
+            shown = f" (such as {', '.join(named[:_SHOWN])})" if named else " (they are missing)"
+        remedy = f"; [public.map.{column.name}] in the schema can map them" if "such" in shown else ""
+        warnings.warn(
+            f"{self._what}: {int(is_open.sum()):,} of {codes.size:,} values of {column.name!r} have no place "
+            f"in the schema{shown}. Those records tell nothing of {column.name!r}{remedy}.",
+            PublicDataWarning,
+            stacklevel=2,
+        )
+
+    def _weights(self, name: str) -> NDArray[np.float64]:
+        raw = self._raw(name)
+        if raw is None:
+            raise DataError(
+                f"{self._what} is in a database or a cluster, where weights are not read. Give a file."
+            )
+        weights = raw.numbers()
+        if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+            raise DataError(
+                f"{self._what}: the weights in {name!r} must be numbers of at least 0, not all of them 0."
+            )
+        return weights
