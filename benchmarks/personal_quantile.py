@@ -22,7 +22,7 @@ from sidelight.errors import TooLargeError
 from sidelight.privacy.coins import uniform
 from sidelight.privacy.noise import NoiseSource
 from sidelight.statistics.grid import Whole
-from sidelight.statistics.quantile import draw_run, runs
+from sidelight.statistics.quantile import draw_stretch, stretches
 
 _STEP_BITS = 30
 _MOST_WORK = 2 * 10**9
@@ -47,8 +47,8 @@ def personalised_quantile_place(
     bits: int,
 ) -> int:
     """The j of one candidate o_j = lo + (j + ½)γ, given each group's places on the grid."""
-    edges, lengths, steps = personalised_runs(private, epsilons, public, quantile, bits=bits)
-    chosen = draw_run(
+    edges, lengths, steps = personalised_stretches(private, epsilons, public, quantile, bits=bits)
+    chosen = draw_stretch(
         noise,
         lengths,
         np.ldexp(steps.astype(np.float64), -(_STEP_BITS + 1)),
@@ -57,7 +57,7 @@ def personalised_quantile_place(
     return int(edges[chosen]) + uniform(noise, int(lengths[chosen]))
 
 
-def personalised_runs(
+def personalised_stretches(
     private: Sequence[Whole],
     epsilons: Sequence[Fraction],
     public: Sequence[Whole],
@@ -65,7 +65,7 @@ def personalised_runs(
     *,
     bits: int,
 ) -> tuple[Whole, Whole, Whole]:
-    """Where each run starts, its length (0 if it cannot be reached), and h − min h in steps of 2⁻³⁰."""
+    """Where each stretch starts, its length (0 if it cannot be reached), and h − min h in steps of 2⁻³⁰."""
     prices = [int(epsilon * 2**_STEP_BITS) for epsilon in epsilons]
     places = np.concatenate([*private, *public])
     price_of = np.repeat(
@@ -73,7 +73,7 @@ def personalised_runs(
         [part.size for part in (*private, *public)],
     )
     price_of = price_of[np.argsort(places, kind="stable")]
-    edges, lengths = runs(places, bits=bits)
+    edges, lengths = stretches(places, bits=bits)
     rank = np.arange(lengths.size, dtype=np.int64)
     target = quantile * places.size
     # ⌈|j − t| − ½⌉ in whole numbers: with 2t = a/d, it is ⌈(|2dj − a| − d) / 2d⌉.

@@ -5,7 +5,7 @@
 256 random three-way marginals of ``adult_pmwpub_coded``, ε = 1, δ = 1e-9, replacement, seeded noise; step
 and queries per round from the papers' grids. Writes ``benchmarks/results/dualquery.json``: seconds are
 processor seconds, ``error`` the mean of ‖q(D) − q(A)‖₁/n over the marginals, ``max_error`` the largest
-|q(D) − q(A)|/n of one cell.
+|q(D) − q(A)|/n of one cell. A run that is there already is not repeated.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from sidelight.mechanisms.dualquery import DualQuery
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload
 
-GRID = [(1.0, 50), (2.0, 50), (5.0, 50), (2.0, 250)]
+GRID = [(2.0, 50), (5.0, 50), (1.0, 50), (2.0, 250)]
 PATH = RESULTS / "dualquery.json"
 
 
@@ -46,8 +46,13 @@ def main() -> None:
     oracle = Timed(dualquery.best_record)
     dualquery.best_record = oracle  # type: ignore[assignment]
     found: dict[str, Any] = {"machine": machine(), "records": private.records, "runs": []}
-    for step, queries in GRID:
-        for seed in range(asked.seeds):
+    if PATH.exists():
+        found["runs"] = json.loads(PATH.read_text(encoding="utf-8"))["runs"]
+    done = {(run["step"], run["queries_per_round"], run["seed"]) for run in found["runs"]}
+    for seed in range(asked.seeds):
+        for step, queries in GRID:
+            if (step, queries, seed) in done:
+                continue
             oracle.seconds, began = [], time.process_time()
             curator = curator_of(private, Budget(epsilon=1.0, delta=1e-9).rho(), seed=seed)
             outcome = DualQuery(step=step, queries_per_round=queries).run(curator, workload)

@@ -26,7 +26,7 @@ from jam_grid import DELTA
 from pairs import load
 
 from experiment import RESULTS, curator_of, machine, mean_and_error
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.mechanisms.jam import JAM
 from sidelight.privacy.budget import Budget
@@ -63,9 +63,8 @@ def measure(recipe: JAM, seed: int) -> dict[str, float]:
     release = recipe.run(curator, workload, public=public)
     seconds = time.process_time() - began
     asking = time.process_time()
-    answers = dict(
-        zip(workload.attribute_sets, release.model.count_many(workload.attribute_sets), strict=True)
-    )
+    sets = workload.attribute_sets
+    answers = {sets[place]: counts for place, counts in release.model.count_each(sets)}
     answering = time.process_time() - asking
     return {
         "seconds": round(seconds, 1),

@@ -27,7 +27,7 @@ import numpy as np
 from experiment import BENCHMARKS, RESULTS, data_folder, machine
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.queries.workload import Workload
 
 DATA = "adult_aim_coded"
@@ -55,7 +55,7 @@ def main() -> None:
     sizes, codes = load()
     private = Table.of_codes(Domain.of(sizes), codes)
     runs = [
-        one_run(sys.executable, "sidelight.py", private, sizes, codes, asked, [str(seed)])
+        one_run(sys.executable, "ours.py", private, sizes, codes, asked, [str(seed), asked.mechanism])
         for seed in range(asked.seeds)
     ]
     if runs:
@@ -64,7 +64,8 @@ def main() -> None:
         if variable in os.environ:
             seeds = range(asked.seeds if asked.mechanism == "mst" else 1)
             python = os.environ[variable]
-            runs = [one_run(python, script, private, sizes, codes, asked, [str(seed)]) for seed in seeds]
+            named = f"{asked.mechanism}_{script}"
+            runs = [one_run(python, named, private, sizes, codes, asked, [str(seed)]) for seed in seeds]
             keep(asked.mechanism, name, runs[0] if "stopped" in runs[0] else averaged(runs))
         else:
             print(f"{name} is left out: {variable} does not name an interpreter", flush=True)
@@ -110,7 +111,7 @@ def one_run(
         (folder / "domain.json").write_text(json.dumps(sizes), encoding="utf-8")
         command = [
             python,
-            str(BENCHMARKS / "peers" / f"{asked.mechanism}_{script}"),
+            str(BENCHMARKS / "peers" / script),
             name,
             str(EPSILON),
             str(DELTA),

@@ -26,7 +26,7 @@ from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.workload import Workload
-from sidelight.select.number_error import NumberError
+from sidelight.select.score import CellError
 from tables import employment
 
 ROUNDS = 40
@@ -50,7 +50,7 @@ def main() -> None:
     known: list = []
     times: dict[str, list[float]] = {"select": [], "measure": [], "update": [], "applied": [], "round": []}
     for index in range(ROUNDS + 1):
-        select, chosen = timed(lambda: curator.select_cell(candidates, NumberError(fit), select_cost))
+        select, chosen = timed(lambda: curator.select_cell(candidates, CellError(fit), select_cost))
         asked = fit.asked(part(*chosen, domain))
         measure, noisy = timed(lambda asked=asked: curator.measure(asked.query, measure_cost))
         known.append((asked, float(np.clip(noisy.answer[0], 0, n))))

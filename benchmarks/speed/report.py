@@ -26,7 +26,7 @@ from sidelight.mechanisms.mwem import MWEM
 from sidelight.queries.workload import Workload
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
-from sidelight.report.report import MOST_BYTES, write_report
+from sidelight.reports.report import MOST_BYTES, report
 from sidelight.testing import SeededNoise
 
 TIMES = 5
@@ -63,7 +63,7 @@ def main() -> None:
             taken, worked = [], []
             for _ in range(TIMES):
                 start, busy = time.perf_counter(), time.process_time()
-                written = write_report(made, Path(folder) / "report.html")
+                written = report(made, Path(folder) / "report.html")
                 taken.append(time.perf_counter() - start)
                 worked.append(time.process_time() - busy)
             size = written.stat().st_size

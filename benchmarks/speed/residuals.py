@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from experiment import RESULTS, curator_of, data_folder, machine
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.privacy.budget import Budget

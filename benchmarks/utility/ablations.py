@@ -25,7 +25,7 @@ from pairs import load
 
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.privacy.budget import Budget
 from sidelight.public.prior import Prior

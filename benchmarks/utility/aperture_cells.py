@@ -23,7 +23,7 @@ from pairs import PAIRS, load
 
 from experiment import RESULTS, curator_of
 from resumable import run_cells
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.budget import Budget

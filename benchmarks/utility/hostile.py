@@ -33,7 +33,7 @@ from pairs import load, private_name
 
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.base import Outcome
 from sidelight.privacy.budget import Budget

@@ -23,9 +23,10 @@ from pairs import PAIRS, load, private_name, with_private
 
 from experiment import RESULTS, curator_of
 from resumable import run_cells
+from sidelight.data.count_source import ManyCountSource
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
@@ -118,12 +119,12 @@ class _Scaled:
 class Answers:
     """A model's answers to a workload, all asked in one pass."""
 
-    def __init__(self, model: object, workload: Workload) -> None:
-        many = getattr(model, "count_many", None)
-        answers = (
-            many(list(workload.attribute_sets)) if many else [model.count(a) for a in workload.attribute_sets]
-        )
-        self._answers = dict(zip(workload.attribute_sets, answers, strict=True))
+    def __init__(self, model: Any, workload: Workload) -> None:
+        self.domain, self.total = model.domain, model.total
+        wanted = list(workload.attribute_sets)
+        together = isinstance(model, ManyCountSource)
+        each = model.count_each(wanted) if together else enumerate(map(model.count, wanted))
+        self._answers = {wanted[place]: counts for place, counts in each}
 
     def count(self, attrs: tuple[str, ...]) -> np.ndarray:
         return self._answers[attrs]

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiment import FIGURES, coded_table, columns, curator_of, described, summarise, write_rows
 from plot import line_plot
 from sidelight.data.table import Table
-from sidelight.evaluation.marginals import Errors
+from sidelight.evaluation.workload_errors import Errors
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.privacy.budget import Budget
 from sidelight.queries.workload import Workload

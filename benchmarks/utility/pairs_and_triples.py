@@ -32,7 +32,7 @@ from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
 from sidelight.privacy.budget import Budget

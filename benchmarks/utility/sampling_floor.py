@@ -47,8 +47,8 @@ def floor(name: str) -> float:
     workload = Workload.marginals(private.domain, degree=3)
     curator = curator_of(private, Budget(epsilon=10.0, delta=DELTA).rho(), seed=0)
     release = Aperture(max_model_mb=5.0, oversized="skip").run(curator, workload, public=public)
-    answers = release.model.count_many(list(workload.attribute_sets))
-    return float(np.mean([deviation(counts).sum() for counts in answers])) / private.records
+    answers = release.model.count_each(workload.attribute_sets)
+    return float(np.mean([deviation(counts).sum() for _, counts in answers])) / private.records
 
 
 def deviation(mean: NDArray[np.float64]) -> NDArray[np.float64]:
