@@ -2,13 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 TORCH ?= 2.13.0+cpu
-FAST := not slow and not statistical and not paper and not spark
+FAST := not slow and not statistical and not paper and not spark and not torch
 
 .PHONY: help env demo docs test test-slow fuzz lint format clean
 
 help:
 	@echo "make demo       run the embedded example, end to end"
-	@echo "make test       quick tests (make test-slow: statistical, paper, Spark)"
+	@echo "make test       quick tests (make test-slow: statistical, paper, Spark, torch)"
 	@echo "make fuzz       random commands (make fuzz N=50000 SEED=7)"
 	@echo "make docs       the documentation, into site/"
 	@echo "make lint       ruff, strict mypy"

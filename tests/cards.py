@@ -26,8 +26,9 @@ def card_of(model: Model, events: Iterable[Event] = (), **facts: Any) -> Card:
         mechanism="by hand", settings={}, papers=(), unit=Unit(), epsilon=1.0, delta=1e-9,
         accounting="pure" if any(isinstance(event.cost, Epsilon) for event in paid) else "zcdp",
         allotted=spent, spent=spent, events=paid, ledger=LedgerEntry(name="this release", run="1", head="0"),
-        noise="none", private=True, workload=asked([*((a,) for a in attrs), *combinations(attrs, 2)]),
-        public=None, schema="0", total=model.total, versions={"sidelight": "0"},
+        noise="none", noise_is_private=True,
+        workload=asked([*((a,) for a in attrs), *combinations(attrs, 2)]),
+        public=None, schema_fingerprint="0", total=model.total, versions={"sidelight": "0"},
         created=datetime(2026, 11, 17, tzinfo=UTC),
     )  # fmt: skip
     return replace(made_up, **facts)

@@ -55,6 +55,7 @@ LACKS = (
     Lack("nothing is forbidden to root", lambda: os.geteuid() != 0),
     # Of engines, whatever machine they run on.
     Lack("Spark has no nanoseconds", lambda: False),
+    Lack("Spark has no times of day", lambda: False),
     Lack("PostgreSQL has no nanoseconds", lambda: False),
     Lack("this PostgreSQL was built without ICU", lambda: False),
 )

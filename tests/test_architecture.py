@@ -20,10 +20,12 @@ FLOW = [
     "progress", "curator",
     "trees", "models", "fit", "public", "uncertainty",
     "mechanisms", "audit", "releases",
-    "statistics", "evaluation", "report",
+    "statistics", "evaluation", "reports",
     "cli", "__main__",
 ]  # fmt: skip
 RANK = {room: rank for rank, room in enumerate(FLOW)}
+# The same for the rooms within data/; the files beside them may use any.
+DATA_RANK = {room: rank for rank, room in enumerate(["columns", "engines", "reading", "drafting"])}
 
 # The doors: pay, write, look, draw. Nobody else sees what is exact and private.
 DOORS = {
@@ -31,6 +33,7 @@ DOORS = {
     "curator/curator.py",
     "statistics/curator.py",
     "evaluation/screening_curator.py",
+    "statistics/discovery_curator.py",
 }
 # Who may draw: a sampler is called by the draw that is made of it, a draw by the doors.
 DRAWS = {
@@ -48,22 +51,25 @@ DRAWS = {
 READERS = {
     "data/table.py": "the reader itself",
     "data/misfits.py": "tells the holder of a table what does not fit its schema",
-    "data/draft.py": "drafts a schema from a public table",
+    "data/drafting/draft.py": "drafts a schema from a public table",
+    "data/people.py": "sees how many records people have in a public table",
+    "releases/release.py": "reads its own synthetic records",
     "releases/run.py": "hands the private table to the curator",
     "releases/public_data.py": "reads public data",
+    "releases/public_table.py": "reads a public table",
     "statistics/columns.py": "the reader of columns",
     "statistics/grouped_mean.py": "hands private columns to the curator",
+    "statistics/discovery.py": "hands private columns to its curator, and reads public ones",
     "evaluation/evaluate.py": "compares a release with the exact table, for its holder",
-    "evaluation/rehearsal.py": "plays a release on a public table",
     "evaluation/screening.py": "hands the private table to its curator, or compares for its holder",
-    "report/report.py": "the report against the exact table, for its holder",
+    "reports/report.py": "the report against the exact table, for its holder",
     "cli/demo.py": "made-up people",
     "cli/ledger.py": "tells a ledger the marks of its table",
     "cli/_groups.py": "hands private columns to the library",
 }
 READS = {
     "sidelight.data.table.Table.read",
-    "sidelight.data.read.open_source",
+    "sidelight.data.reading.read.open_source",
     "sidelight.statistics.columns.read_columns",
 }
 # Between the doors and what may be published: these rooms meet tables, and every one of them is public.
@@ -76,9 +82,29 @@ PUBLIC_TABLES = {
     "models/support.py": "the records of a public table, or of a sample from a model",
     "public/source.py": "public records",
 }
+# Who may have a table digested, and why. The digests go to a ledger or a journal, under its key.
+MARKERS = {
+    "releases/run.py": "the ledger and the journal of a run recognise its tables",
+    "releases/public_data.py": "the journal recognises public data",
+    "evaluation/screening.py": "the ledger recognises the screened table",
+    "cli/ledger.py": "a ledger is told that its table was corrected",
+    "cli/_groups.py": "the ledger recognises the table of a mean or a quantile",
+    "statistics/discovery.py": "the ledger recognises the table of a discovery",
+}
+DIGESTS = {"sidelight.data.fingerprint.marks_of", "sidelight.data.fingerprint.marks_of_source"}
+TOLD_MARKS = {"for_table", "has_other_schema", "rebind"}
 # Where doors, groups and tables keep what is exact.
 EXACT = {"_table", "_counts", "_values", "_codes", "_engine"}
 LOOKS = {"count", "count_many", "codes", "distinct", "decode", "to_frame"}
+
+# What people call by keyword: one keyword for each thing that they decide (docs/design.md). So do commands.
+FRONT_DOORS = {
+    "releases/run.py:release",
+    "releases/plan.py:of",
+    "releases/plan.py:plan",
+    "releases/synthesizer.py:__init__",
+    "evaluation/rehearsal.py:rehearse",
+}
 
 
 def modules(root: Path = SOURCE) -> list[Path]:
@@ -164,6 +190,10 @@ def points_down(tree: ast.Module, name: str) -> Iterator[str]:
             yield f"{dotted} is in a room without a rank"
         elif RANK[there] > RANK[here]:
             yield f"{here} imports {dotted}"
+        elif here == there == "data":
+            within, other = Path(name).parts[1], dotted.split(".")[2]
+            if DATA_RANK.get(other, -1) > DATA_RANK.get(within, len(DATA_RANK)):
+                yield f"data/{within} imports {dotted}"
 
 
 def draws(tree: ast.Module, name: str) -> Iterator[str]:
@@ -224,6 +254,42 @@ def reads(tree: ast.Module, name: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and in_full(node.func, known) in READS:
             yield f"line {node.lineno}: {ast.unparse(node.func)}"
+
+
+def digests(tree: ast.Module, name: str) -> Iterator[str]:
+    """Digests of whole tables: made elsewhere than listed, under another key, or told to somebody else."""
+    known = imports(tree, name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in ("columns_in_memory", "people_in_memory"):
+            if name not in ("data/table.py", "data/fingerprint.py"):
+                yield f"line {node.lineno}: the codes of a whole table"
+        elif isinstance(node, ast.Call) and in_full(node.func, known) in DIGESTS:
+            if name not in MARKERS:
+                yield f"line {node.lineno}: {ast.unparse(node.func)}"
+            if ast.unparse(node.args[-1]).split(".")[-1] != "key":
+                yield f"line {node.lineno}: a digest without the key of a ledger or a journal"
+    made = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and in_full(node.value.func, known) in DIGESTS
+    ]
+    held = {target.id for node in made for target in node.targets if isinstance(target, ast.Name)}
+    told = {id(part) for node in ast.walk(tree) if _tells_a_ledger(node) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in held
+        if is_read and id(node) not in told:
+            yield f"line {node.lineno}: a digest is told to others"
+
+
+def _tells_a_ledger(node: ast.AST) -> bool:
+    """Whether marks inside are handed to a ledger, or only asked whether there are any."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Not)
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in TOLD_MARKS
+    )
 
 
 def takes_a_table(tree: ast.Module, name: str) -> Iterator[str]:
@@ -301,6 +367,17 @@ def broken(rule: Callable[[ast.Module, str], Iterator[str]], path: Path) -> list
     return [f"{name}: {what}" for what in rule(parsed(path), name)]
 
 
+def is_crowded(tree: ast.Module, name: str) -> Iterator[str]:
+    """Functions with more than eight parameters, by which nobody remembers what is what."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            given = node.args
+            named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+            names = {one.arg for one in named if one is not None} - {"self", "cls"}
+            if len(names) > 8 and f"{name}:{node.name}" not in FRONT_DOORS:
+                yield f"line {node.lineno}: {node.name} takes {len(names)}"
+
+
 # The house as it stands ------------------------------------------------------------------------------
 
 
@@ -337,6 +414,13 @@ def test_only_those_listed_read_a_source_that_may_be_private():
     assert found == set(READERS)
 
 
+def test_digests_of_tables_go_to_ledgers_and_journals_alone():
+    assert [what for path in modules() for what in broken(digests, path)] == []
+    assert {name_of(path) for path in modules() if DIGESTS & used(parsed(path), name_of(path))} == {
+        *MARKERS,
+    }
+
+
 def test_the_rooms_behind_the_doors_take_public_tables_alone():
     for path in modules():
         name = name_of(path)
@@ -355,7 +439,8 @@ def test_a_door_looks_after_it_was_paid(door):
 
 
 def test_the_run_hands_the_private_table_on_and_does_not_look():
-    """What ``Table.read(private, …)`` gave is the curator's; the run may ask its kind, and a public n."""
+    """What ``Table.read(private, …)`` gave is the curator's; the run may ask its kind, a public n, and to
+    keep k records of each person."""
     path = SOURCE / "releases" / "run.py"
     tree = parsed(path)
     held = {
@@ -374,7 +459,18 @@ def test_the_run_hands_the_private_table_on_and_does_not_look():
 
     assert held
     assert {node.attr for node in looks} & LOOKS == set()
-    assert {node.attr for node in looks} <= {"kind", "records"}
+    assert {node.attr for node in looks} <= {"kind", "records", "keeping", "kept"}
+
+
+def test_only_a_rehearsal_takes_records_for_bounded_that_are_not():
+    using = {
+        name_of(path)
+        for path in modules()
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute) and node.attr == "standing_in"
+    }
+
+    assert using == {"evaluation/rehearsal.py"}
 
 
 def shows_a_promise_name(path: Path) -> bool:
@@ -398,6 +494,12 @@ def test_a_promise_is_called_by_the_name_that_may_be_shown(tmp_path):
     assert shows_a_promise_name(planted)
 
 
+def test_only_front_doors_and_commands_take_more_than_eight_parameters():
+    for path in modules():
+        if not name_of(path).startswith("cli/"):
+            assert broken(is_crowded, path) == []
+
+
 def test_no_module_uses_a_global_generator_or_prints():
     for path in modules():
         for node in ast.walk(parsed(path)):
@@ -415,6 +517,7 @@ PLANTED = [
     (points_down, "models/leak.py", "def f():\n    from sidelight.releases.release import Release\n"),
     (points_down, "models/leak.py", "from ..mechanisms import base\n"),
     (points_down, "models/leak.py", "import importlib\nWHERE = 'sidelight.releases.run'\n"),
+    (points_down, "data/columns/leak.py", "def f():\n    from sidelight.data.engines import base\n"),
     (points_down, "attic/leak.py", "x = 1\n"),
     (points_down, "cli/leak.py", "from sidelight.attic import x\n"),
     (draws, "mechanisms/leak.py", "from sidelight.measurement import gaussian\n"),
@@ -433,9 +536,18 @@ PLANTED = [
     (reaches_in, "mechanisms/leak.py", "def f(curator):\n    return vars(curator)['_table']\n"),
     (reaches_in, "mechanisms/leak.py", "def f(curator):\n    return curator.__dict__\n"),
     (reaches_in, "statistics/leak.py", "def f(group):\n    return group._values.mean()\n"),
-    (reaches_in, "report/leak.py", "def f(table):\n    return table._engine.count(())\n"),
+    (reaches_in, "reports/leak.py", "def f(table):\n    return table._engine.count(())\n"),
     (reads, "mechanisms/leak.py", "from sidelight.data.table import Table as T\nT.read('people.csv', s)\n"),
-    (reads, "releases/leak.py", "from sidelight.data import read\nread.open_source('people.csv')\n"),
+    (reads, "releases/leak.py", "from sidelight.data.reading import read\nread.open_source('people.csv')\n"),
+    (digests, "reports/leak.py", "def f(table):\n    return table.columns_in_memory()[0].mean()\n"),
+    (digests, "reports/leak.py", "from sidelight.data.fingerprint import marks_of\nmarks_of(t, s, key)\n"),
+    (digests, "releases/run.py", "from sidelight.data import fingerprint as f\nf.marks_of(t, s, '00')\n"),
+    (
+        digests,
+        "releases/run.py",
+        "from sidelight.data.fingerprint import marks_of\n"
+        "def f(t, s, book, card):\n    marks = marks_of(t, s, book.key)\n    card.say(marks)\n",
+    ),
     (
         takes_a_table,
         "mechanisms/leak.py",
@@ -451,6 +563,7 @@ PLANTED = [
         "select/leak.py",
         "from sidelight.data import table\nclass S:\n    exact: table.Table\n",
     ),
+    (is_crowded, "models/leak.py", "def f(a, b, c, d, e, *, f, g, h, i): ...\n"),
     (
         looks_before_paying,
         "curator/curator.py",

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from sidelight.data.column import CategoricalColumn, IntegerColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.releases.run import release
-from sidelight.report.report import write_report
+from sidelight.reports.report import report
 from sidelight.testing import SeededNoise
 
 pytestmark = pytest.mark.slow
@@ -98,8 +98,8 @@ def pages(tmp_path_factory):
         table, schema=schema, epsilon=1.0, delta=1e-6, workload="2-way", mechanism="mwem", rounds=5,
         noise=SeededNoise(5), progress=False,
     )  # fmt: skip
-    safe = write_report(made, folder / "report.html")
-    private = write_report(made, folder / "report.html", against=table)
+    safe = report(made, folder / "report.html")
+    private = report(made, folder / "report.html", against=table)
     return {"safe": safe, "PRIVATE": private}
 
 

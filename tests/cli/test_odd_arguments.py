@@ -174,6 +174,16 @@ def test_numbers_that_cannot_be_are_refused(folder, more):
     refused(["sample", "out", "--to", "s.csv", *more], folder)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"), [("half", "'half'"), ("0,5", "'0,5'. Decimals have a point: 0.5.")]
+)
+def test_an_epsilon_that_is_no_number_is_quoted(folder, given, told):
+    code, said = sidelight(["plan", "--schema", "people.toml", "--epsilon", given], folder)
+
+    assert code == 2
+    assert told in said
+
+
 @pytest.mark.slow
 def test_one_damaged_byte_of_a_ledger_ends_in_a_sentence(folder):
     """Wherever it is: in SQLite's own pages, in a line, in a hash."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from commands import sidelight
-from sidelight.data.frames import write_file
+from sidelight.data.reading.frames import write_file
 from sidelight.errors import InputError, SettingError
 
 TOML = """[columns.age]

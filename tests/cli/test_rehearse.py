@@ -1,17 +1,11 @@
 """``sidelight rehearse`` as a person runs it."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-
-def sidelight(*words, folder):
-    return subprocess.run(
-        [sys.executable, "-m", "sidelight", *map(str, words)], cwd=folder, capture_output=True, text=True
-    )
+from commands import sidelight
 
 
 @pytest.fixture

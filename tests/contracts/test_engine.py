@@ -13,10 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from encoding import encode_value
-from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.engines.duckdb import DuckDBEngine
 from sidelight.data.engines.sql import SqlEngine
-from sidelight.data.read import open_source
+from sidelight.data.reading.read import open_source
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, TooLargeError, WorkloadError

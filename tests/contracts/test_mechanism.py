@@ -15,13 +15,17 @@ import pytest
 import cards
 from sidelight.curator.journal import Journal
 from sidelight.data.domain import Domain
+from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, SettingError
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.bins import Bins
 from sidelight.mechanisms.dualquery import DualQuery
+from sidelight.mechanisms.gem.gem import GEM
+from sidelight.mechanisms.gem.gem_pub import GEMPub
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.jam import JAM
 from sidelight.mechanisms.mst import MST
@@ -30,10 +34,12 @@ from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.models.histogram import Histogram
 from sidelight.privacy.unit import Unit
+from sidelight.public.source import UNKNOWN, WeightedRecords
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
+from torched import torched
 
 UNITS = [Unit("replace"), Unit("add-or-remove"), Unit("replace", records=2)]
 
@@ -43,7 +49,7 @@ class Case:
     """A mechanism, the people it is run on, and what it needs to get close to them."""
 
     mechanism: Mechanism
-    scene: Literal["chain", "binary", "entangled"] = "chain"
+    scene: Literal["chain", "binary", "entangled", "fine"] = "chain"
     patient: dict[str, Any] = field(default_factory=dict)
     """Settings with which much budget has time to tell: one cell a round needs many rounds, and a histogram
     of everything would answer any workload."""
@@ -56,7 +62,32 @@ class Case:
         return {"epsilon": epsilon} if self.is_pure else {"rho": rho}
 
 
+@dataclass(frozen=True, kw_only=True)
+class InGroups(Mechanism):
+    """Another mechanism as ``bins="auto"`` runs it."""
+
+    inner: Mechanism
+
+    name = "in groups"
+    public_data = "unused"
+
+    def outlook(self, domain, workload, *, allotment, unit):
+        return self.inner.outlook(domain, workload, allotment=allotment, unit=unit)
+
+    def noisiest(self, domain, workload, *, allotment, unit):
+        return self.inner.noisiest(domain, workload, allotment=allotment, unit=unit)
+
+    def run(self, curator, workload, *, public=None):
+        bins = Bins.of("auto", Schema.from_domain(curator.domain), workload, self.inner, public)
+        if bins is None:
+            return self.inner.run(curator, workload, public=public)
+        return bins.run(self.inner, curator, workload)
+
+
 MANY = {"rounds": 200, "output": "last"}
+# A network that a fraction of a second trains.
+SMALL = {"batch": 24, "latent": 6, "width": 12, "layers": 1, "rounds": 3, "steps": 15, "rate": 2e-2}
+LONG = {"steps": 150, "rounds": 6}
 CASES = [
     Case(MWEM(rounds=3)),
     Case(MWEM(rounds=2, accounting="pure")),
@@ -83,6 +114,8 @@ CASES = [
         DualQuery(queries_per_round=5, max_rounds=10, accounting="pure", step=0.5),
         patient={"queries_per_round": 60, "max_rounds": 120, "step": 8.0},
     ),
+    Case(GEM(**SMALL), patient=LONG),
+    Case(GEMPub(public_steps=100, public_rate=1e-2, **SMALL), patient=LONG),
     Case(Barak(), scene="binary"),
     Case(Barak(fit="linear-program", accounting="pure"), scene="binary"),
     Case(JAM(rounds=5)),
@@ -93,7 +126,17 @@ CASES = [
         Aperture(max_rounds=2, max_particle_rounds=8, particle_share=0.5, max_model_mb=0.02),
         scene="entangled",
     ),
+    Case(InGroups(inner=AIM(rounds_per_attribute=4)), scene="fine"),
+    Case(InGroups(inner=MST()), scene="fine"),
+    Case(
+        InGroups(inner=MWEM(rounds=3, candidates="queries")),
+        scene="fine",
+        patient={"inner": MWEM(rounds=200, candidates="queries")},
+    ),
 ]
+
+
+USES_OPEN_VALUES = ("jam", "aperture", "pmw-pub", "mwem-pub")
 
 
 def chain(records: int, seed: int) -> Table:
@@ -120,7 +163,20 @@ def entangled(records: int, seed: int) -> Table:
     return Table.of_codes(Domain.of(dict.fromkeys("abcde", 6)), np.stack(columns, axis=1))
 
 
-PEOPLE = {"chain": (chain, 600), "binary": (binary, 600), "entangled": (entangled, 2000)}
+def fine(records: int, seed: int) -> Table:
+    """b has thirty values, and follows a."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, records)
+    codes = np.stack([a, rng.binomial(29, 0.3 + 0.4 * a), rng.integers(0, 3, records)], axis=1)
+    return Table.of_codes(Domain.of({"a": 2, "b": 30, "c": 3}), codes)
+
+
+PEOPLE = {
+    "chain": (chain, 600),
+    "binary": (binary, 600),
+    "entangled": (entangled, 2000),
+    "fine": (fine, 600),
+}
 TABLES = {name: draw(records, seed=1) for name, (draw, records) in PEOPLE.items()}
 
 
@@ -178,7 +234,9 @@ def ids(value: Any) -> str:
     return f"{value.mechanism.name}-{value.scene}" + ("-pure" if value.is_pure else "")
 
 
-each_case = pytest.mark.parametrize("case", CASES, ids=ids)
+each_case = pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=torched(case.mechanism.name)) for case in CASES], ids=ids
+)
 
 
 # What a mechanism promises: each of these raises where it is broken -----------------------------------
@@ -271,6 +329,50 @@ def gains_by_good_public_data(case, run):
     assert error(like(case)) < 0.67 * min(error(public) for public in without)
 
 
+def refused(case: Case, workload: Workload, public: Any) -> SettingError | None:
+    try:
+        case.mechanism.check(TABLES[case.scene].domain, workload, public)
+    except SettingError as refusal:
+        return refusal
+    return None
+
+
+def uses_or_refuses_public_data_in_part(case, run, public):
+    """Refused, with the name of a mechanism that can; or else the error goes where public data tell."""
+    table, told = TABLES[case.scene], public.domain.attrs[:2]
+    workload = Workload([told])
+    refusal = refused(case, workload, public)
+    if refusal is not None:
+        assert "'aperture'" in str(refusal)
+        return "refused"
+
+    def error(given: Any) -> float:
+        outcomes = [
+            run(case, workload=workload, public=given, rho="1/2000", epsilon="1/10", noise=SeededNoise(seed))[
+                0
+            ]
+            for seed in range(2)
+        ]
+        return float(np.mean([workload_error(outcome, table, workload) for outcome in outcomes]))
+
+    assert error(public) < 0.67 * error(useless(table))
+    return "used"
+
+
+def without_a_column(case: Case) -> Table:
+    """Good public data about all attributes but the last."""
+    good = like(case)
+    kept = good.domain.attrs[:-1]
+    return Table.of_codes(good.domain.project(kept), good.codes()[:, : len(kept)])
+
+
+def with_open_values(case: Case) -> WeightedRecords:
+    """Good public data in which every fourth record leaves the last attribute open."""
+    codes = like(case).codes().astype(np.int32)
+    codes[::4, -1] = UNKNOWN
+    return WeightedRecords(like(case).domain, codes)
+
+
 def samples_follow_the_model(case, run):
     """Every cell of every pair within five standard deviations of a multinomial draw."""
     outcome, _, _ = run(case)
@@ -320,7 +422,13 @@ def test_what_is_asked_decides_what_is_answered_well(case, run):
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, marks=pytest.mark.slow if case.mechanism.name == "aperture" else ())
+        pytest.param(
+            case,
+            marks=[
+                *torched(case.mechanism.name),
+                *([pytest.mark.slow] if case.mechanism.name == "aperture" else []),
+            ],
+        )
         for case in CASES
         if case.mechanism.public_data != "unused"
     ],
@@ -328,6 +436,31 @@ def test_what_is_asked_decides_what_is_answered_well(case, run):
 )
 def test_good_public_data_lower_the_error_of_a_small_budget(case, run):
     gains_by_good_public_data(case, run)
+
+
+helped = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=torched(case.mechanism.name))
+        for case in CASES
+        if case.mechanism.public_data != "unused"
+    ],
+    ids=ids,
+)
+
+
+@helped
+def test_public_data_without_a_column_are_used_or_refused(case, run):
+    found = uses_or_refuses_public_data_in_part(case, run, without_a_column(case))
+
+    assert found == ("used" if case.mechanism.name in ("jam", "aperture") else "refused")
+
+
+@helped
+def test_public_data_with_open_values_are_used_or_refused(case, run):
+    found = uses_or_refuses_public_data_in_part(case, run, with_open_values(case))
+
+    assert found == ("used" if case.mechanism.name in USES_OPEN_VALUES else "refused")
 
 
 @each_case
@@ -383,6 +516,15 @@ def test_the_entangled_case_goes_beyond_its_tree(run):
         assert outcome.aperture.particles > 1000
 
 
+def test_the_fine_cases_are_run_in_groups(run):
+    """So that all that is promised above is promised of groups too."""
+    for case in CASES:
+        if case.scene == "fine":
+            outcome, _, _ = run(case)
+
+            assert [grouped.attr for grouped in outcome.groups] == ["b"]
+
+
 # Mechanisms that break a promise are caught -----------------------------------------------------------
 
 
@@ -418,6 +560,13 @@ class UniformTable(Planted):
 
     def model(self, curator, total, public, measured):
         return Histogram.uniform(curator.domain, total=total)
+
+
+class TakesAnything(UniformTable):
+    """Accepts public data that it makes nothing of."""
+
+    def check_public(self, domain, public):
+        return
 
 
 class PublicTable(Planted):
@@ -460,6 +609,23 @@ class SamplesAnother(UniformTable):
         return uniform
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupsByExactCounts(InGroups):
+    """Pays for every value of the attribute that it groups, and then groups them by their exact counts."""
+
+    def run(self, curator, workload, *, public=None):
+        paid = curator.measure
+
+        def exact(query, cost, **options):
+            made = paid(query, cost, **options)
+            is_fine = query == Marginal(("b",)) and curator.domain.sizes["b"] == 30
+            counts = curator._table.count(query.attrs).reshape(-1).astype(np.float64)
+            return replace(made, answer=counts) if is_fine else made
+
+        curator.measure = exact
+        return super().run(curator, workload, public=public)
+
+
 @pytest.mark.parametrize(
     ("planted", "promise"),
     [
@@ -480,8 +646,21 @@ def test_a_planted_mechanism_breaks_the_promise(planted, promise: Callable, run)
         promise(Case(planted()), run)
 
 
+def test_a_mechanism_that_takes_public_data_in_part_for_nothing_is_caught(run):
+    case = Case(TakesAnything())
+
+    for public in (without_a_column(case), with_open_values(case)):
+        assert uses_or_refuses_public_data_in_part(Case(UniformTable()), run, public) == "refused"
+        with pytest.raises(AssertionError):
+            uses_or_refuses_public_data_in_part(case, run, public)
+
+
 def test_a_look_that_nobody_paid_for_is_seen(run, tmp_path):
     is_a_function_of_the_noisy_outputs_alone(Case(IgnoresWorkload()), run, tmp_path / "sound")
 
     with pytest.raises(AssertionError):
         is_a_function_of_the_noisy_outputs_alone(Case(Peeks()), run, tmp_path / "peeks")
+    with pytest.raises(AssertionError):
+        is_a_function_of_the_noisy_outputs_alone(
+            Case(GroupsByExactCounts(inner=MST()), scene="fine"), run, tmp_path / "groups"
+        )

@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 from sidelight.data.domain import Domain
+from sidelight.data.grouping import Grouping
 from sidelight.errors import WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement
 from sidelight.models.blend import Blend
 from sidelight.models.components import Components
+from sidelight.models.evidence import along
 from sidelight.models.histogram import Histogram
 from sidelight.models.load import model_from_state
+from sidelight.models.product_mixture import Blocks, ProductMixture
+from sidelight.models.refined import Refined
 from sidelight.models.support import Support
 from sidelight.queries.query import Marginal
 
@@ -39,7 +43,18 @@ MODELS = {
     "support": Support.random(DOMAIN, records=30, seed=3, total=TOTAL),
     "graphical": MirrorDescent().estimate(DOMAIN, measured(), total=TOTAL),
 }
+_BLOCKS = Blocks.of(DOMAIN)
+_ROWS = np.random.default_rng(5).random((20, _BLOCKS.width))
+for _columns in _BLOCKS.columns:
+    _ROWS[:, _columns] /= _ROWS[:, _columns].sum(axis=1, keepdims=True)
+MODELS["product mixture"] = ProductMixture(_BLOCKS, _ROWS, TOTAL)
 MODELS["blend"] = Blend(MODELS["graphical"], MODELS["support"], 0.4)
+GROUPING = Grouping(DOMAIN, {"c": (0, 0, 1, 1)})
+MODELS["refined"] = Refined(
+    MirrorDescent().estimate(GROUPING.domain, [], total=TOTAL),
+    GROUPING,
+    {"c": np.array([0.25, 0.75, 1.0, 0.0])},
+)
 
 
 @pytest.fixture(params=MODELS, ids=str)
@@ -78,6 +93,34 @@ def test_samples_have_the_number_asked_for_follow_the_model_and_repeat_with_thei
         # Four standard deviations of a sample without any rounding tricks.
         assert (np.abs(table.count(attrs) - expected) <= 4 * np.sqrt(expected) + 1).all()
     assert np.array_equal(table.count(DOMAIN.attrs), model.sample(20_000, seed=4).count(DOMAIN.attrs))
+
+
+CONDITION = {"a": np.array([0.0, 1.0]), "c": np.array([1.0, 0.0, 0.0, 0.5])}
+
+
+def conditioned(model):
+    """The whole table under CONDITION, worked out cell by cell."""
+    return model.count(DOMAIN.attrs) * along(DOMAIN.attrs, CONDITION)
+
+
+def test_a_model_under_a_condition_counts_and_samples_what_meets_it(model):
+    found = model.given(CONDITION)
+
+    expected = conditioned(model)
+    assert found.total == pytest.approx(expected.sum())
+    np.testing.assert_allclose(found.count(("d", "c")), expected.sum(axis=(0, 1)).T, atol=1e-9)
+    drawn = found.sample(5000, seed=4)
+    assert drawn.records == 5000
+    cells = drawn.count(DOMAIN.attrs)
+    assert not cells[expected == 0].any()
+    shares = expected * 5000 / expected.sum()
+    assert (np.abs(cells - shares) <= 5 * np.sqrt(shares) + 1).all()
+
+
+def test_a_condition_that_no_record_can_meet_leaves_no_model(model):
+    nothing = {"a": np.zeros(2), "b": np.ones(3)}
+
+    assert model.given(nothing) is None
 
 
 def test_no_records_can_be_sampled_too(model):

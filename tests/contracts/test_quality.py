@@ -16,6 +16,7 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 from sidelight.testing import SeededNoise
+from torched import torched
 
 SIZES = dict.fromkeys("abcd", 2)
 SCHEMA = sl.Schema.from_domain(SIZES)
@@ -27,10 +28,12 @@ QUICK = {
     "jam": {"rounds": 4},
     "aim": {"rounds_per_attribute": 2},
     "dualquery": {"max_rounds": 4, "queries_per_round": 5},
+    "gem": {"rounds": 2, "steps": 3, "batch": 8, "latent": 2, "width": 4},
+    "gem-pub": {"rounds": 2, "steps": 3, "batch": 8, "latent": 2, "width": 4, "public_steps": 3},
     "aperture": {"max_rounds": 3},
 }
 CASES = [
-    *((name, QUICK.get(name, {})) for name in names()),
+    *(pytest.param(name, QUICK.get(name, {}), marks=torched(name)) for name in names()),
     ("mwem", {"rounds": 2, "accounting": "pure"}),
     ("barak", {"accounting": "pure"}),
 ]

@@ -15,9 +15,11 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Cell, Fourier, Linear, Marginal, Range
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
+from torched import torched
 
 ONE = 2**20
 SCHEMA = sl.Schema.from_domain({"a": 2, "b": 2, "c": 2})
+TINY = {"rounds": 2, "steps": 2, "batch": 8, "latent": 2, "width": 4, "layers": 1}
 MECHANISMS = {
     "mwem": ("mwem", {}),
     "mwem by queries": ("mwem", {"candidates": "queries"}),
@@ -34,6 +36,9 @@ MECHANISMS = {
     "mst": ("mst", {}),
     "hdmm": ("hdmm", {}),
     "dualquery": ("dualquery", {"max_rounds": 4, "queries_per_round": 5}),
+    "gem": ("gem", TINY),
+    "gem as first published": ("gem", TINY | {"form": "gem"}),
+    "gem-pub": ("gem-pub", TINY | {"public_steps": 3}),
     "dualquery, pure": ("dualquery", {"max_rounds": 4, "queries_per_round": 5, "accounting": "pure"}),
     "hdmm for a maximum": ("hdmm", {"objective": "maximum", "reconstruction": "least-squares"}),
     "jam": ("jam", {"rounds": 4, "weighting": "public-error"}),
@@ -42,6 +47,7 @@ MECHANISMS = {
     "aperture": ("aperture", {"max_rounds": 3, "max_particle_rounds": 3}),
     "aperture alone": ("aperture", {"max_rounds": 3, "max_particle_rounds": 3}),
 }
+KINDS = [pytest.param(kind, marks=torched(name)) for kind, (name, _) in MECHANISMS.items()]
 WORKLOADS = {
     "2-way": "2-way",
     "cuboids": "cuboids",
@@ -91,7 +97,7 @@ def outcome(kind: str, workload: str, *, epsilon: float, unit: Unit, records: in
 
 @pytest.mark.parametrize("unit", UNITS[:2], ids=lambda unit: unit.relation)
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4])
-@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_tiny_budget_is_refused_before_it_is_charged_or_gives_a_release(kind, epsilon, unit):
     for workload in ("2-way", "linear", "all kinds"):
         outcome(kind, workload, epsilon=epsilon, unit=unit)
@@ -100,7 +106,7 @@ def test_a_tiny_budget_is_refused_before_it_is_charged_or_gives_a_release(kind, 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: f"{unit.relation}-{unit.records}")
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.02, 0.5])
-@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_workload_at_every_budget_is_refused_uncharged_or_gives_a_release(kind, epsilon, unit):
     for workload in WORKLOADS:
         outcome(kind, workload, epsilon=epsilon, unit=unit)
@@ -113,14 +119,14 @@ def test_linear_queries_that_no_mechanism_could_answer_are_refused(workload, uni
         assert outcome(kind, workload, epsilon=1.0, unit=unit) == "refused"
 
 
-@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_table_of_no_record_is_a_table_where_n_is_private(kind):
     assert outcome(kind, "2-way", epsilon=1.0, unit=UNITS[1], records=0) == "released"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS[1:], ids=lambda unit: f"{unit.relation}-{unit.records}")
-@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_tables_of_no_record_one_and_two_have_the_same_outcome_where_n_is_private(kind, unit):
     for epsilon in (1e-4, 1e-2, 1.0):
         for workload in ("2-way", "all kinds"):
@@ -130,7 +136,7 @@ def test_tables_of_no_record_one_and_two_have_the_same_outcome_where_n_is_privat
             assert len(found) == 1
 
 
-@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_table_of_no_record_is_refused_where_n_is_public(kind):
     assert outcome(kind, "2-way", epsilon=1.0, unit=Unit("replace"), records=0) == "refused"
 

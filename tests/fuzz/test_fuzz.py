@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from fuzz import fuzz
 
 SEED = 2026
-QUICK = 1000
+QUICK = 500
 
 
 def test_whatever_a_command_is_given_it_ends_well():

@@ -44,7 +44,7 @@ def planted(monkeypatch):
     """Put something else in the place of all commands."""
 
     def plant(instead):
-        monkeypatch.setattr("sidelight.cli.app.app", lambda **_: instead())
+        monkeypatch.setattr("sidelight.cli.app._command", lambda **_: instead())
 
     return plant
 

@@ -100,7 +100,7 @@ def _warm_up(templates: Path) -> None:
     import duckdb
 
     import sidelight.mechanisms.aperture.aperture
-    import sidelight.report.report  # noqa: F401
+    import sidelight.reports.report  # noqa: F401
 
     os.environ.pop("SIDELIGHT_DEBUG", None)
     with contextlib.suppress(OSError):

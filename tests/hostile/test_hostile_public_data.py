@@ -11,7 +11,7 @@ from small_town import DOMAIN, drawn
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger

@@ -172,7 +172,7 @@ def test_a_record_means_what_it_means_by_itself_in_every_holder(tmp_path):
 
     assert [cells.code(value) for value in forms] == [0, 0, 0, 0, 0, 2, 2, 2, 2, 1]
     assert [Cells([1, 2]).code(value) for value in forms] == [0, 0, 0, 0, 0, 0, 0, 0, 2, 1]
-    assert [Cells([True, False]).code(value) for value in ("t", 1, False, "0", "yes", None)] == [
+    assert [Cells([True, False]).code(value) for value in ("t", 1, False, "0", "perhaps", None)] == [
         0,
         0,
         1,

@@ -13,7 +13,7 @@ import pytest
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aim import AIM
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Exponential, Gaussian

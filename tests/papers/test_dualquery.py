@@ -10,7 +10,7 @@ import pytest
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluation.marginals import workload_error
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.dualquery import DualQuery
 from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget

@@ -12,7 +12,7 @@ from scipy.stats import entropy
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.evaluation.marginals import Errors, max_error
+from sidelight.evaluation.workload_errors import Errors, max_error
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.models.histogram import Histogram

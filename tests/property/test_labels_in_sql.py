@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sidelight.data.column import CategoricalColumn
+from sidelight.data.columns.column import CategoricalColumn
 from sidelight.data.engines.postgres import PostgresDialect, PostgresSource
 from sidelight.data.engines.spark import SparkDialect
 from sidelight.data.engines.sql import SqlEngine
 from sidelight.data.engines.sql_encoding import Dialect
-from sidelight.data.read import open_source
+from sidelight.data.reading.read import open_source
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError

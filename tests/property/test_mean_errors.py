@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.mean_errors import MeanErrors
+from sidelight.mean_errors import MeanErrors, Subgroup, Tables
 from sidelight.privacy.budget import Epsilon, Rho
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
@@ -23,6 +23,7 @@ WORKLOADS = [
     Workload.cuboids(DOMAIN),
     Workload([("a", "b", "c"), ("d",)]),
 ]
+SUBGROUPS = {f"b = {code}": Tables((("a", "b"), ("b", "c", "d")), Subgroup("b", code)) for code in range(3)}
 UNITS = [Unit(relation, records) for relation in ("replace", "add-or-remove") for records in (1, 2, 5)]
 
 
@@ -75,6 +76,8 @@ def test_no_neighbour_moves_all_means_further_than_their_joint_sensitivity(
 ):
     rng = np.random.default_rng(seed)
     asked = MeanErrors.of(workload.attribute_sets, DOMAIN, currency)
+    if seed % 2:
+        asked = asked.also(SUBGROUPS, DOMAIN, currency)
     codes = rng.integers(0, DOMAIN.shape, (rng.integers(unit.records, 40), len(DOMAIN)))
     model = Model(rng.random(DOMAIN.shape) * spread)
     records = rng.choice(len(codes), unit.records, replace=False)
@@ -138,3 +141,44 @@ def test_a_mean_is_the_mean_of_the_errors_to_a_step(seed, workload):
         wanted = [asked.marginals[place] for place in part.places]
         truth = math.fsum(np.abs(table.count(r) - model.count(r)).sum() for r in wanted) / len(wanted)
         assert abs(k / part.steps - truth) <= 1 / part.steps + 1e-4  # cells are rounded to 2⁻¹⁸
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_a_subgroup_alone_can_move_by_all_that_a_whole_table_can(unit):
+    """Everybody has b = 1; one person's records differ in all else. So no smaller noise would do."""
+    asked = MeanErrors((), ()).also({"b = 1": SUBGROUPS["b = 1"]}, DOMAIN, Rho)
+    codes = np.tile([0, 1, 0, 0], (9, 1))
+    weights = np.zeros(DOMAIN.shape)
+    weights[0, 1, 0, 0] = 9
+    gone = changed(codes, unit, np.arange(unit.records), np.tile([1, 1, 1, 1], (9, 1)))
+
+    assert move(asked, Model(weights), codes, gone)[0] == asked.l2_squared(unit)
+
+
+def test_what_a_subgroup_is_judged_by_are_its_own_cells():
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, DOMAIN.shape, (50, len(DOMAIN)))
+    model, table = Model(rng.random(DOMAIN.shape) * 4), Table.of_codes(DOMAIN, codes)
+    asked = MeanErrors.of([("a", "b")], DOMAIN, Rho).also(SUBGROUPS, DOMAIN, Rho)
+
+    found = dict(zip([part.name for part in asked.sets], counted(asked, model, codes), strict=True))
+
+    for code in range(3):
+        pair = np.abs(table.count(("a", "b")) - model.count(("a", "b")))[:, code].sum()
+        triple = np.abs(table.count(("b", "c", "d")) - model.count(("b", "c", "d")))[code].sum()
+        assert found[f"b = {code}"] / 16 == pytest.approx((pair + triple) / 2, abs=0.07)
+
+
+def test_a_mean_that_is_there_already_is_not_measured_again():
+    plain = MeanErrors.of([("a", "b"), ("b", "c")], DOMAIN, Rho)
+
+    asked = plain.also(
+        {"pairs": Tables((("a", "b"), ("b", "c"))), "of a": Tables((("a", "b"),))}, DOMAIN, Rho
+    )
+
+    assert [part.name for part in asked.sets] == [part.name for part in plain.sets]
+    assert {part.name: part.criteria for part in asked.sets if part.criteria} == {
+        "2": ("pairs",),
+        "a": ("of a",),
+    }
+    assert next(part for part in asked.sets if part.name == "a").steps == 16

@@ -6,16 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from personal_quantile import personalised_runs
-from run_law import chances
+from personal_quantile import personalised_stretches
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.event import Exponential
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_mean import mixed_mean
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.quantile import exponential_quantile, runs
+from sidelight.statistics.quantile import exponential_quantile, stretches
 from sidelight.testing import SeededNoise
+from stretch_law import chances
 
 BITS = 10
 values = st.lists(st.floats(-2, 3, allow_nan=False), min_size=1, max_size=40)
@@ -38,8 +38,8 @@ def test_a_drawn_place_is_on_the_grid_and_order_does_not_matter(found, share, ep
 
 
 @given(places)
-def test_runs_cover_the_grid_once_and_ties_have_none(found):
-    edges, lengths = runs(np.array(found), bits=BITS)
+def test_stretches_cover_the_grid_once_and_ties_have_none(found):
+    edges, lengths = stretches(np.array(found), bits=BITS)
 
     assert lengths.sum() == 2**BITS
     assert (lengths >= 0).all()
@@ -57,7 +57,7 @@ def test_replacing_one_record_changes_no_probability_by_more_than_epsilon(found,
     changed[who % len(found)] = other
 
     def log_law(at: list[int]) -> np.ndarray:
-        edges, _ = runs(np.array(at), bits=BITS)
+        edges, _ = stretches(np.array(at), bits=BITS)
         rank = np.searchsorted(edges[1:], np.arange(2**BITS), side="right")
         score = -np.abs(rank - float(share) * len(at)) * float(epsilon) / 2
         return score - np.log(np.exp(score - score.max()).sum()) - score.max()
@@ -71,7 +71,9 @@ def test_replacing_one_record_changes_no_probability_by_more_than_epsilon(found,
 def test_the_personalised_law_is_a_law_whatever_the_public_values(private, prices, public, share):
     groups = [np.array(found) for found in private]
 
-    _, lengths, steps = personalised_runs(groups, prices[: len(groups)], [np.array(public)], share, bits=BITS)
+    _, lengths, steps = personalised_stretches(
+        groups, prices[: len(groups)], [np.array(public)], share, bits=BITS
+    )
 
     assert (steps >= 0).all()
     assert (

@@ -13,8 +13,7 @@ from sidelight.queries.numbers import Batch
 from sidelight.queries.query import Linear, Marginal
 from sidelight.select.grid import Gaps
 from sidelight.select.joint import JointCandidate, JointError
-from sidelight.select.number_error import NumberError
-from sidelight.select.score import ModelError, WeightedError, l1_error
+from sidelight.select.score import CellError, ModelError, WeightedError, l1_error
 
 UNIT = Unit("replace")
 QUERY = Marginal(("a",))
@@ -123,7 +122,7 @@ def test_a_public_candidate_has_two_errors_that_add_nothing(case):
 def test_numbers_of_any_size_add_nothing(case):
     exact, other, counts, _, _ = case
 
-    assert excess(NumberError(Answering(counts)), QUERY, exact, other) <= 1
+    assert excess(CellError(Answering(counts)), QUERY, exact, other) <= 1
 
 
 @given(cases(), st.integers(0, 2**20 - 1))
@@ -134,7 +133,7 @@ def test_linear_queries_that_hardly_move_add_nothing(case, least):
     query = Linear(("a",), (CELLS,), numerators)
 
     assert excess(ModelError(Answering(counts), penalty), query, exact, other) <= 1
-    assert excess(NumberError(Answering(counts)), Batch(("a",), (query,)), exact, other) <= 1
+    assert excess(CellError(Answering(counts)), Batch(("a",), (query,)), exact, other) <= 1
 
 
 @settings(max_examples=30)

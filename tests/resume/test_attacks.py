@@ -17,7 +17,7 @@ import sidelight.curator.curator
 from sidelight.errors import BudgetExhausted
 from sidelight.privacy.promise import Promise
 from sidelight.progress import Silent
-from sidelight.report.report import render
+from sidelight.reports.report import render
 
 SCHEMA = sl.Schema.from_domain({"age": 8, "sex": 2})
 ROUNDS = 3

@@ -138,7 +138,7 @@ QUICK = settings(max_examples=25, stateful_step_count=12, derandomize=True, dead
 LONG = settings(
     max_examples=500, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
-FINDING = settings(QUICK, max_examples=300, phases=[Phase.generate], database=None)
+FINDING = settings(QUICK, max_examples=300, stateful_step_count=20, phases=[Phase.generate], database=None)
 
 
 def test_an_operator_is_charged_for_every_draw():

@@ -8,6 +8,7 @@ import json
 import traceback
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,7 +23,7 @@ from sidelight.privacy.budget import Budget
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
-from sidelight.report.report import write_report
+from sidelight.reports.report import report
 
 USER, PASSWORD, VALUE = "Uqz7user", "Pqz7/@ss?w#rd", "Vqz7value"
 PARAMETERS = ["Aqz7name", "Fqz7file", "Sqz7pass", "Oqz7options"]
@@ -251,7 +252,10 @@ def test_tables_and_databases_that_are_not_there_are_named_without_a_secret(scen
     scene.run("ledger", "open", "people.ledger", "--epsilon", "9", "--delta", "1e-9")
     for address in (f"{url}#nothing", f"{url}#strange", f"{elsewhere}#people", url):
         for argv in failures(address):
-            assert scene.run(*argv)[0] == 2
+            # A public table may have labels that the schema does not know: they are left open.
+            is_public = ("--public", address) in pairwise(argv) or argv[:2] == ("prior", "fit")
+            ends = (0, 2) if is_public and address.endswith("#strange") else (2,)
+            assert scene.run(*argv)[0] in ends, argv
     assert not found_in(scene.written())
 
 
@@ -289,7 +293,7 @@ def calls(address, folder):
         lambda: screen("people.csv", {"other": address}, schema=schema, epsilon=1),
         lambda: sl.best_mixture_error(address, "people.csv", schema=schema),
         lambda: sl.Workload.of(address, schema.domain),
-        lambda: write_report(address, "r9.html"),
+        lambda: report(address, "r9.html"),
         lambda: sl.Synthesizer(epsilon=1, ledger=address, schema=schema).fit("people.csv"),
     ]
 
@@ -375,7 +379,7 @@ def test_a_release_that_an_older_version_wrote_is_reported_without_its_secret(sc
     ledger = replace(made.card.ledger, name=f"db?user={USER}&password=Pqz7#led1")
     made = replace(made, card=replace(made.card, ledger=ledger))
 
-    page = write_report(made, "old.html").read_text()
+    page = report(made, "old.html").read_text()
 
     assert not found_in(page)
     assert "db#led1" in page

@@ -73,8 +73,9 @@ SAMPLED = replace(
 PRIORS = {"model alone": replace(PUBLIC, sample=None, sample_share=0.0), "records beside it": SAMPLED}
 
 
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("relation", ["replace", "add-or-remove"])
+@pytest.mark.parametrize(
+    ("relation", "prior"), [("replace", "records beside it"), ("add-or-remove", "model alone")]
+)
 def test_it_withstands_the_attack_and_half_the_sensitivity_does_not(relation, prior, halved):
     honest, broken = (
         audit_mechanism(

@@ -54,10 +54,16 @@ def neighbours():
 )
 def test_the_promise_withstands_the_attack_and_half_the_sensitivity_does_not(mechanism, budget):
     honest = audit_mechanism(
-        mechanism, neighbours(), WORKLOAD, budget=budget, unit=Unit("replace"), runs=1500
+        mechanism, neighbours(), WORKLOAD, budget=budget, unit=Unit("replace"), runs=1000, confidence=0.99
     )
     broken = audit_mechanism(
-        mechanism, neighbours(), WORKLOAD, budget=budget, unit=HalvedScalars("replace"), runs=1500
+        mechanism,
+        neighbours(),
+        WORKLOAD,
+        budget=budget,
+        unit=HalvedScalars("replace"),
+        runs=1000,
+        confidence=0.99,
     )
 
     assert not honest.refutes(budget)
@@ -71,7 +77,7 @@ def test_the_promise_withstands_the_attack_and_half_the_sensitivity_does_not(mec
 def test_the_noisy_start_withstands_the_attack():
     mwem = MWEM(rounds=1, histogram_share=0.8, passes=0, accounting="pure")
 
-    found = audit_mechanism(mwem, neighbours(), WORKLOAD, budget=PURE, unit=Unit("replace"), runs=1500)
+    found = audit_mechanism(mwem, neighbours(), WORKLOAD, budget=PURE, unit=Unit("replace"), runs=1000)
 
     assert 0.05 * PURE.epsilon < found.epsilon <= PURE.epsilon
 

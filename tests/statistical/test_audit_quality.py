@@ -7,9 +7,9 @@ from sidelight.audit import attack
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.mean_errors import MeanErrors
+from sidelight.mean_errors import MeanErrors, Subgroup, Tables
 from sidelight.models.histogram import Histogram
-from sidelight.privacy.budget import Budget
+from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
@@ -20,13 +20,18 @@ pytestmark = pytest.mark.statistical
 
 DOMAIN = Domain.of({"a": 2, "b": 2, "c": 2})
 RECORDS = 12
+SUBGROUP = MeanErrors((), ()).also({"a = 0": Tables((("a", "b"), ("a", "c")), Subgroup("a", 0))}, DOMAIN, Rho)
+"""The mean of a criterion about everybody with a = 0."""
 
 
-def worst_case(unit):
-    """Everybody alike and a model that is right; one person's records go elsewhere, or away."""
+def worst_case(unit, *, keeps=0):
+    """Everybody alike and a model that is right; one person's records go elsewhere, or away.
+
+    Records that keep their first attribute stay in its subgroup, whose mean then moves by all that it can.
+    """
     codes = np.zeros((RECORDS, 3), dtype=int)
     other = codes.copy()
-    other[: unit.records] = 1
+    other[: unit.records, keeps:] = 1
     if unit.relation == "add-or-remove":
         other = codes[unit.records :]
     return Table.of_codes(DOMAIN, codes), Table.of_codes(DOMAIN, other)
@@ -47,15 +52,16 @@ def model():
         # All means together; and one alone, since a vector of Laplace noise seldom shows all that it may.
         (Budget(epsilon=1.5, delta=0.05), Workload.marginals(DOMAIN, degree=2).attribute_sets),
         (Budget(epsilon=1.0, delta=0.0), [("a",)]),
+        (Budget(epsilon=1.5, delta=0.05), None),
     ],
-    ids=["zcdp", "pure"],
+    ids=["zcdp", "pure", "subgroup"],
 )
 def test_the_means_withstand_the_attack_and_half_the_sensitivity_does_not(budget, supports, unit, halved):
-    tables = worst_case(unit)
+    tables = worst_case(unit, keeps=0 if supports else 1)
 
     def audited(who):
         allotment = budget.pure() if budget.is_pure else budget.rho()
-        asked = MeanErrors.of(supports, DOMAIN, type(allotment))
+        asked = MeanErrors.of(supports, DOMAIN, type(allotment)) if supports else SUBGROUP
         first, second = (np.array(exact_means(asked, table)) for table in tables)
 
         def likelihood_ratio(table, seed):

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from personal_quantile import personalised_quantile_place, personalised_runs
-from run_law import chances
+from personal_quantile import personalised_quantile_place, personalised_stretches
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.event import Exponential
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.quantile import exponential_quantile, runs
+from sidelight.statistics.quantile import exponential_quantile, stretches
 from sidelight.testing import SeededNoise
+from stretch_law import chances
 
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
@@ -39,7 +39,7 @@ def test_draws_follow_the_exact_law_and_not_that_of_another_epsilon(table, epsil
 
     drawn = [exponential_quantile(noise, places, share, event, bits=12) for _ in range(draws)]
 
-    edges, lengths = runs(places, bits=12)
+    edges, lengths = stretches(places, bits=12)
     counts = np.bincount(np.searchsorted(edges[1:], drawn, side="right"), minlength=lengths.size)
 
     def p_value(at: float) -> float:
@@ -72,7 +72,7 @@ def test_personalised_draws_follow_their_exact_law():
         for _ in range(draws)
     ]
 
-    edges, lengths, steps = personalised_runs(private, epsilons, [], Fraction(1, 2), bits=12)
+    edges, lengths, steps = personalised_stretches(private, epsilons, [], Fraction(1, 2), bits=12)
     counts = np.bincount(np.searchsorted(edges[1:], drawn, side="right"), minlength=lengths.size)
     assert chisquare(counts, draws * chances(lengths, steps / 2**31)).pvalue > 1e-4
     assert chisquare(counts, draws * chances(lengths, steps / 2**30)).pvalue < 1e-6  # twice the ε

@@ -22,15 +22,6 @@ def test_the_python_example_runs(tmp_path):
     lines = ["age,sex"] + [f"{rng.integers(18, 80)},{rng.choice(['f', 'm'])}" for _ in range(400)]
     for name in ("public.csv", "people.csv"):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
-    from sidelight.privacy.budget import Budget
-    from sidelight.privacy.promise import Promise
-    from sidelight.privacy.sql_ledger import SqlLedger
-    from sidelight.privacy.unit import Unit
-
-    SqlLedger.create(
-        tmp_path / "people.ledger", Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "people")
-    )
-
     names: dict[str, object] = {}
     with contextlib.chdir(tmp_path):
         exec(block("python", "In Python"), names)

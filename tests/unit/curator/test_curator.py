@@ -512,6 +512,7 @@ def test_several_selections_are_each_paid_for_before_the_one_look_that_they_shar
     assert {event.sensitivity for event in curator.events} == {Fraction(2)}
 
 
+@pytest.mark.statistical
 def test_several_selections_follow_the_law_of_the_exponential_mechanism_without_what_was_chosen(toy):
     candidates = list(toy.workload)
     scores = np.array([float(place) for place in range(len(candidates))])

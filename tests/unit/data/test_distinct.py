@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sidelight.data.distinct import distinct_records, distinct_weights
+from sidelight.data.engines.distinct import distinct_records, distinct_weights
 
 ADULT = [85, 9, 16, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2, 8]
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.domain import Combination, Domain
 from sidelight.data.impossible import is_possible, masks, possible_cells
 from sidelight.data.schema import Schema

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from sidelight.data.column import LONGEST, MOST_CODES, CategoricalColumn, IntegerColumn
+from sidelight.data.columns.column import LONGEST, MOST_CODES, CategoricalColumn, IntegerColumn
 from sidelight.data.impossible import MOST_COMBINATIONS
 from sidelight.data.schema import MOST_COLUMNS, Schema
 from sidelight.errors import SchemaError

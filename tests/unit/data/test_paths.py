@@ -15,7 +15,7 @@ import pytest
 
 from sidelight.data.engines import duckdb as engine
 from sidelight.data.engines.own_folder import own_folder
-from sidelight.data.read import open_source
+from sidelight.data.reading.read import open_source
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -247,10 +247,10 @@ def test_check_says_what_does_not_fit_without_values_or_counts():
     assert SCHEMA.check(pa.table({"sex": ["f"], "age": [1]})) == []
 
 
-def test_check_names_absent_columns_before_it_looks_at_values():
+def test_check_names_absent_columns_and_still_looks_at_the_values_of_others():
     misfits = SCHEMA.check(pa.table({"age": [1000]}))
 
-    assert [(m.column, m.what) for m in misfits] == [("sex", "absent")]
+    assert [(m.column, m.what) for m in misfits] == [("sex", "absent"), ("age", "outside")]
 
 
 def test_categories_of_pandas_and_polars_are_their_labels():

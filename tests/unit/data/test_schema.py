@@ -1,6 +1,6 @@
 import pytest
 
-from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.schema import Schema
 from sidelight.errors import SchemaError
 from sidelight.privacy.unit import Unit
@@ -88,7 +88,7 @@ def test_integer_bins_cover_every_whole_number_once():
         ("[column.a]\nkind='real'", "unknown key 'column'"),
         ("columns = 3", "must be tables"),
         ("[columns]\na = 3", "must be a table"),
-        ("[columns.a]\nkind = 'date'", "kind must be one of"),
+        ("[columns.a]\nkind = 'duration'", "kind must be one of"),
         ("[columns.a]\nkind = 'real'\nlow = 0\nhigh = 1\nbin = 3", "unknown key 'bin'"),
         ("[columns.a]\nkind = 'real'\nlow = 0\nhigh = 1", "how many bins"),
         ("[columns.a]\nkind = 'real'\nlow = 1\nhigh = 0\nbins = 3", "must increase"),

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sidelight.data import frames
-from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.domain import Domain
+from sidelight.data.reading import frames
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError

@@ -248,9 +248,9 @@ OTHER = Table.of_codes(Domain.of({"a": 3, "b": 2, "c": 3}), np.zeros((4, 3), dty
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"publics": {"none": EMPTY}}, DataError, "no records"),
-        ({"publics": {}}, SettingError, "nothing to screen"),
-        ({"publics": {"other": OTHER}}, SettingError, "other attributes"),
+        ({"public": {"none": EMPTY}}, DataError, "no records"),
+        ({"public": {}}, SettingError, "nothing to screen"),
+        ({"public": {"other": OTHER}}, SettingError, "other attributes"),
         ({"private": EMPTY}, DataError, "no records"),
         ({"private": OTHER}, SettingError, "other attributes"),
         ({"workload": [Cell(("a",), (0,))]}, WorkloadError, "whole marginals"),
@@ -268,7 +268,7 @@ def test_what_public_facts_forbid_is_refused_before_anything_is_charged(settings
     rng = np.random.default_rng(12)
     private, public = random_table(rng, CUBE, 30), random_table(rng, CUBE, 5)
     ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("replace"), "toy"))
-    asked = {"private": private, "publics": {"some": public}, "epsilon": 0.5, "workload": "1-way", **settings}
+    asked = {"private": private, "public": {"some": public}, "epsilon": 0.5, "workload": "1-way", **settings}
 
     with pytest.raises(error, match=words):
         screen(**asked, ledger=ledger)

@@ -7,7 +7,7 @@ import pytest
 
 import sidelight as sl
 from cards import card_of
-from sidelight.data.column import CategoricalColumn, IntegerColumn, RealColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table

@@ -8,9 +8,9 @@ import pytest
 import sidelight as sl
 from sidelight.errors import DataError, InputError, SettingError
 from sidelight.evaluation import rehearsal
-from sidelight.evaluation.marginals import workload_error
 from sidelight.evaluation.rehearsal import LEAST_RECORDS, Played, Rehearsal
 from sidelight.evaluation.rehearsal_picture import svg_picture, text_picture
+from sidelight.evaluation.workload_errors import workload_error
 from sidelight.queries.workload import Workload
 
 SCHEMA = sl.Schema.from_domain({"a": 4, "b": 3, "c": 2})

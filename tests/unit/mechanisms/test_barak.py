@@ -8,7 +8,7 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import TooLargeError, WorkloadError
-from sidelight.evaluation.marginals import max_error
+from sidelight.evaluation.workload_errors import max_error
 from sidelight.mechanisms.barak import Barak, coefficients
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Epsilon

@@ -5,11 +5,13 @@ import pytest
 
 import sidelight as sl
 from sidelight.errors import SettingError, TooLargeError
+from sidelight.mechanisms.by_size import Size, rounds_of
 from sidelight.mechanisms.choice import choose
 from sidelight.privacy.budget import Budget
+from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Cell, Marginal, Range
 from sidelight.queries.workload import Workload
-from sidelight.report.report import write_report
+from sidelight.reports.report import report
 
 SCHEMA = sl.Schema.from_domain({"a": 4, "b": 3, "c": 2})
 DOMAIN = SCHEMA.domain
@@ -19,9 +21,12 @@ RANGES = Workload.ranges(DOMAIN, ["a"])
 MIXED = Workload([Marginal(("a", "b")), Range((("a", 0, 1),)), Cell(("c",), (0,))])
 
 
-def chosen(workload=MARGINALS, *, delta=1e-9, public=None, domain=DOMAIN, **settings):
-    budget = Budget(epsilon=1.0, delta=delta)
-    return choose(domain, workload, budget=budget, public=public, settings=settings)
+def chosen(
+    workload=MARGINALS, *, delta=1e-9, public=None, domain=DOMAIN, records=None, epsilon=1.0, **settings
+):
+    budget = Budget(epsilon=epsilon, delta=delta)
+    size = None if records is None else Size(records, Unit("replace"))
+    return choose(domain, workload, budget=budget, public=public, settings=settings, size=size)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +51,78 @@ def test_the_rule_takes_a_mechanism_that_can_run_and_says_why(workload, delta, p
     assert choice.why.endswith(".")
     choice.mechanism.check(DOMAIN, workload, public)
     choice.mechanism.allotment(Budget(epsilon=1.0, delta=delta))
+
+
+@pytest.mark.parametrize(
+    ("workload", "delta", "records", "name"),
+    [
+        (MARGINALS, 1e-9, 50, "aperture"),
+        (MARGINALS, 1e-9, 50_000, "hdmm"),
+        (RANGES, 1e-9, 50, "mwem"),
+        (RANGES, 1e-9, 50_000, "hdmm"),
+        (MARGINALS, 0.0, 50_000, "mwem"),
+    ],
+)
+def test_with_a_public_n_planned_noise_is_taken_where_it_is_small(workload, delta, records, name):
+    choice = chosen(workload, delta=delta, records=records)
+
+    assert choice.mechanism.name == name
+    assert name in choice.why
+    choice.mechanism.check(DOMAIN, workload, None)
+
+
+def test_binary_marginals_in_pure_epsilon_are_taken_from_coefficients_where_their_noise_is_small():
+    domain = sl.Domain.of(dict.fromkeys("abcd", 2))
+    pairs, triples = (Workload.marginals(domain, degree=degree) for degree in (2, 3))
+
+    names = {
+        (degree, n): chosen(asked, delta=0.0, domain=domain, records=n).mechanism.name
+        for degree, asked in ((2, pairs), (3, triples))
+        for n in (20, 2_000, 200_000)
+    }
+
+    assert [names[2, n] for n in (20, 2_000, 200_000)] == ["mwem", "barak", "barak"]
+    assert [names[3, n] for n in (20, 2_000, 200_000)] == ["mwem", "mwem", "barak"]
+
+
+def test_more_records_bear_more_rounds():
+    for workload, delta in ((MARGINALS, 0.0), (RANGES, 1e-9)):
+        budget = Budget(epsilon=1.0, delta=delta)
+        few, many = (rounds_of(DOMAIN, workload, budget, Size(n, Unit("replace"))) for n in (100, 100_000))
+        assert few < many
+
+
+def test_settings_belong_to_the_mechanism_that_is_chosen_without_n():
+    assert chosen(records=50_000, max_rounds=3).mechanism.name == "aperture"
+
+
+def test_public_data_outweigh_n():
+    assert chosen(records=50_000, public=PUBLIC).mechanism.name == "aperture"
+
+
+def test_a_plan_that_is_told_n_is_the_plan_that_is_run():
+    table = sl.Table.of_codes(DOMAIN, np.random.default_rng(0).integers(0, 2, (5000, 3)).astype(np.uint8))
+    plan = sl.Plan.of(schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way")
+    made = sl.release(table, schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way", progress=False)
+
+    assert plan.mechanism.name == "aperture"
+    assert made.card.mechanism == plan.knowing(5000).mechanism.name == "hdmm"
+    assert made.card.why == plan.knowing(5000).why
+
+
+def test_a_private_n_is_never_looked_at():
+    table = sl.Table.of_codes(DOMAIN, np.random.default_rng(0).integers(0, 2, (5000, 3)).astype(np.uint8))
+    made = sl.release(
+        table, schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way", unit="add-or-remove", progress=False
+    )
+
+    assert made.card.mechanism == "aperture"
+
+
+def test_a_named_mechanism_is_never_changed():
+    plan = sl.Plan.of(schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way", mechanism="aim")
+
+    assert plan.knowing(10**6) is plan
 
 
 def test_single_numbers_are_asked_for_one_at_a_time_but_tables_are_not():
@@ -82,8 +159,8 @@ def test_public_data_that_nobody_could_use_are_refused(workload, delta):
     fewer = sl.Schema.from_domain({"a": 4, "b": 3}).domain
     part = sl.Table.of_codes(fewer, np.zeros((50, 2), dtype=np.uint8))
 
-    for public in (part, [PUBLIC, PUBLIC]):
-        with pytest.raises(SettingError, match="one table with every column"):
+    for public in (part, [part, part]):
+        with pytest.raises(SettingError, match="records with every column"):
             chosen(workload, delta=delta, public=public)
 
 
@@ -94,21 +171,21 @@ def test_the_card_the_plan_and_the_report_say_why_and_a_named_mechanism_has_no_w
             table, schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="1-way", progress=False,
             noise=sl.testing.SeededNoise(1), mechanism=name,
         )
-        for name in ("auto", "aperture")
+        for name in ("auto", "hdmm")
     }  # fmt: skip
 
     why = made["auto"].card.why
-    assert "aperture" in why
-    assert made["aperture"].card.why is None
-    assert made["auto"].card.mechanism == made["aperture"].card.mechanism == "aperture"
+    assert "hdmm" in why
+    assert made["hdmm"].card.why is None
+    assert made["auto"].card.mechanism == made["hdmm"].card.mechanism == "hdmm"
     assert sl.Release.load(made["auto"].save(tmp_path / "out")).card.why == why
     pages = {
-        name: write_report(release, tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        name: report(release, tmp_path / f"{name}.html").read_text(encoding="utf-8")
         for name, release in made.items()
     }
     assert ["chosen automatically" in page for page in pages.values()] == [True, False]
     # It is the same run, however it was asked for.
-    assert made["auto"].count(["a"]).tolist() == made["aperture"].count(["a"]).tolist()
+    assert made["auto"].count(["a"]).tolist() == made["hdmm"].count(["a"]).tolist()
 
 
 def test_auto_is_what_people_get_who_name_nothing():

@@ -7,10 +7,11 @@ import pytest
 from scipy.optimize import check_grad
 
 import sidelight as sl
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Combination, Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import WorkloadError
+from sidelight.errors import TooLargeError, WorkloadError
+from sidelight.fit.products import non_negative, on_simplex
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.hdmm.ranges import Boxes, ProductPlan, _objective, covariances_of, p_identity
@@ -164,6 +165,73 @@ def test_ranges_go_through_the_front_door_and_come_back(tmp_path):
     assert float(ours.standard_error) == pytest.approx(float(theirs.standard_error))
     assert abs(float(ours.estimate) - table.count(("age",))[mask].sum()) < 5 * float(ours.standard_error) + 5
     assert made.sample(100, seed=1).num_rows == 100
+
+
+def sparse_table():
+    """300 records in a corner of 30 × 20 values."""
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.geometric(0.3, 300) - 1, rng.geometric(0.4, 300) - 1], axis=1)
+    return Table.of_codes(Domain.of({"a": 30, "b": 20}), np.minimum(codes, [29, 19]))
+
+
+@pytest.mark.parametrize("unit", [Unit("replace"), Unit("add-or-remove")], ids=lambda unit: unit.relation)
+def test_counts_of_at_least_0_are_no_worse_than_least_squares_on_a_sparse_table(toy, unit):
+    table = sparse_table()
+    workload = Workload.ranges(table.domain, ["a", "b"], number=200, seed=1)
+    weights = np.stack([query.weights((30, 20)).reshape(-1) for query in workload]).astype(float)
+    errors = {}
+    for reconstruction in ("least-squares", "non-negative"):
+        for rho in ("1/100", "1", "100"):
+            curator, _ = type(toy)(table, workload).curator(unit=unit, rho=rho)
+            model = HDMM(reconstruction=reconstruction).run(curator, workload).model
+            off = (model.count(("a", "b")) - table.count(("a", "b"))).reshape(-1)
+            errors[reconstruction, rho] = math.sqrt(np.mean((weights @ off) ** 2)) / 300
+
+    for rho in ("1/100", "1", "100"):
+        assert errors["non-negative", rho] < 1.05 * errors["least-squares", rho]
+    assert errors["non-negative", "1"] < 0.03
+    assert errors["non-negative", "100"] < 0.003
+
+
+def test_counts_of_at_least_0_are_the_nearest_in_the_norm_of_the_strategy():
+    domain = Domain(("age", "hours"), (6, 5), (Combination(("age", "hours"), ((0,), (1, 2))),))
+    plan = ProductPlan.of(
+        domain, Workload.ranges(domain, ["age", "hours"], number=40, seed=0), objective="mean"
+    )
+    (query,) = plan.queries
+    matrix, rng = dense(query).astype(float), np.random.default_rng(3)
+    truth = np.where(rng.uniform(size=30) < 0.3, 10.0, 0.0)
+    answer = matrix @ truth + rng.normal(0, 3000, len(matrix))
+    known = Products(domain, (ProductEstimate.of(Measurement(query, answer, 3000.0)),), known_total=90.0)
+
+    found = non_negative(known).estimates[0].values
+
+    assert found.sum() == pytest.approx(90)
+    assert found.min() == 0
+    assert not found[0, 1:3].any()
+    slope = (matrix.T @ (matrix @ found.reshape(-1) - answer)).reshape(6, 5)
+    slope[0, 1:3] = np.inf
+    # At the best point all counts above 0 have the same slope, and no other has a smaller one.
+    level, steepest = slope[found > 0].mean(), np.linalg.eigvalsh(matrix.T @ matrix)[-1]
+    assert np.abs(slope[found > 0] - level).max() < 0.01 * steepest
+    assert slope.min() > level - 0.01 * steepest
+
+
+def test_no_total_at_all_is_shared_by_nobody():
+    everywhere = np.ones(3, dtype=bool)
+    assert on_simplex(np.array([3.0, 1.0, -2.0]), 0.0, everywhere).tolist() == [0, 0, 0]
+
+
+def test_a_run_refuses_attributes_too_wide_for_a_strategy_before_it_plans(toy):
+    domain = Domain.of({"pay": 5000, "sex": 2})
+    table = Table.of_codes(domain, np.zeros((4, 2), dtype=int))
+    workload = Workload([Range((("pay", 0, 2000),))])
+    curator, _ = type(toy)(table, workload).curator(unit=Unit("replace"), rho="1")
+
+    with pytest.raises(TooLargeError, match="5,000 values"):
+        HDMM().run(curator, workload)
+
+    assert curator.remaining == curator.allotment
 
 
 def test_p_identity_beats_the_identity_where_ranges_are_asked():

@@ -111,7 +111,7 @@ def test_pairs_above_the_limit_leave_a_forest():
     outlook = mechanism.outlook(domain, Workload([domain.attrs]), allotment=Rho(1), unit=UNITS[0])
     made = sl.release(
         table, schema=sl.Schema.from_domain(domain), epsilon=5, delta=1e-9, mechanism=mechanism,
-        workload="1-way", progress=False,
+        workload="1-way", progress=False, bins="as declared",
     )  # fmt: skip
 
     assert tree(made) == {frozenset("ab"), frozenset("ac")}

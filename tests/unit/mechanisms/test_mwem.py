@@ -7,7 +7,7 @@ from scipy.stats import entropy
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
-from sidelight.evaluation.marginals import max_error
+from sidelight.evaluation.workload_errors import max_error
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.models.components import Components

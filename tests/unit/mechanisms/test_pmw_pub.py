@@ -10,7 +10,7 @@ import cards
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.errors import DataError, SettingError, WorkloadError
+from sidelight.errors import DataError, SchemaError, SettingError, WorkloadError
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.mechanisms.registry import mechanism_of
@@ -251,7 +251,7 @@ def test_a_workload_of_ranges_and_linear_queries_works_too(mechanism):
 def test_an_empty_public_table_is_refused_before_anything_is_charged(mechanism):
     empty = Table.of_codes(DOMAIN, np.zeros((0, 3), dtype=np.int64))
 
-    with pytest.raises(DataError, match="holds no records"):
+    with pytest.raises(DataError, match="has no records"):
         mechanism().check(DOMAIN, Workload.of("2-way", DOMAIN), empty)
 
 
@@ -262,10 +262,19 @@ def test_a_missing_public_table_is_refused_with_advice(mechanism):
 
 
 @BOTH
-def test_a_public_table_over_other_attributes_is_refused(mechanism):
-    other = Table.of_codes(Domain.of({"a": 3}), np.zeros((4, 1), dtype=np.int64))
+def test_a_public_table_without_all_attributes_is_refused_with_the_alternative(mechanism):
+    first = DOMAIN.attrs[0]
+    part = Table.of_codes(DOMAIN.project([first]), np.zeros((4, 1), dtype=np.int64))
 
-    with pytest.raises(DataError, match="other attributes"):
+    with pytest.raises(SettingError, match=r"tell nothing of .*'aperture' or 'jam'"):
+        mechanism().check(DOMAIN, Workload.of("2-way", DOMAIN), part)
+
+
+@BOTH
+def test_a_public_table_over_other_attributes_is_refused(mechanism):
+    other = Table.of_codes(Domain.of({"hat": 3}), np.zeros((4, 1), dtype=np.int64))
+
+    with pytest.raises(SchemaError, match="the private schema does not have"):
         mechanism().check(DOMAIN, Workload.of("2-way", DOMAIN), other)
 
 

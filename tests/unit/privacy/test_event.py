@@ -17,6 +17,7 @@ from sidelight.privacy.event import (
     Laplace,
     Parallel,
     PermuteAndFlip,
+    Threshold,
 )
 
 RHO, EPSILON = Rho(Fraction(1, 30)), Epsilon(Fraction(1, 7))
@@ -32,13 +33,22 @@ EVENTS = [
     PermuteAndFlip.at(RHO, what="1 of 3", sensitivity=Fraction(1, 2), candidates=3),
     PermuteAndFlip.at(EPSILON, what="1 of 3", sensitivity=Fraction(1, 2), candidates=3),
     Gaussians.at(RHO, what="7 queries together", numbers=30, loss=Fraction(7, 3), largest=Fraction(5)),
+    Threshold.at(
+        RHO,
+        what="labels of drug",
+        l2_squared=Fraction(3),
+        labels=3,
+        own=1,
+        delta=Fraction(1, 10**12),
+        surcharge=RHO.value / 50,
+    ),
     *(
         Exponentials.together(cost, what="5 draws", sensitivity=Fraction(2), candidates=455, draws=5)
         for cost in (RHO, EPSILON)
     ),
 ]
 each_event = pytest.mark.parametrize("event", EVENTS, ids=lambda e: f"{e.name}-{type(e.cost).__name__}")
-NOISE_UP = {"gaussian": "variance", "gaussians": "scale", "laplace": "scale"}
+NOISE_UP = {"gaussian": "variance", "gaussians": "scale", "laplace": "scale", "threshold": "variance"}
 
 
 @each_event

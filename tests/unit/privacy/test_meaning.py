@@ -131,6 +131,8 @@ def test_the_sentence_never_understates(epsilon):
     assert shown[2] >= meaning.posterior
     assert "who are in the table" in said
     assert "whose records say" in meaning.sentence(Unit("replace"))
+    # The number of records is private here, but who is in the table is not what was promised to be hidden.
+    assert "whose records say" in meaning.sentence(Unit("replace", person="patient_id"))
 
 
 @pytest.mark.parametrize("cost", [Epsilon(Fraction(10) ** 300), Rho(Fraction(10) ** 400)])

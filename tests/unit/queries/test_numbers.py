@@ -8,7 +8,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import Batch, by_attributes, numbers, part
 from sidelight.queries.query import Cell, Fourier, Linear, Marginal, Range
 from sidelight.queries.workload import Workload
-from sidelight.select.number_error import NumberError
+from sidelight.select.score import CellError
 
 DOMAIN = Domain.of({"a": 5, "b": 4, "c": 2})
 COUNTS = np.random.default_rng(2).integers(0, 50, (5, 4))
@@ -61,10 +61,10 @@ def test_selection_counts_the_widest_member_and_measuring_all_counts_their_sum(r
     batch = Batch(("c",), (Fourier(("c",)), Cell(("c",), (0,))))
     unit = Unit(relation, records=3)
 
-    assert NumberError(None).sensitivity(unit, batch) == 3 * widest
+    assert CellError(None).sensitivity(unit, batch) == 3 * widest
     assert batch.l1(unit) == 3 * (widest + 1)
 
 
 def test_a_cell_of_a_marginal_moves_by_one_under_either_relation():
     for relation in ("replace", "add-or-remove"):
-        assert NumberError(None).sensitivity(Unit(relation), Marginal(("a",))) == Fraction(1)
+        assert CellError(None).sensitivity(Unit(relation), Marginal(("a",))) == Fraction(1)

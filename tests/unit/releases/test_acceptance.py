@@ -14,7 +14,7 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 from sidelight.releases.acceptance import Criteria
-from sidelight.report.report import write_report
+from sidelight.reports.report import report
 from sidelight.testing import SeededNoise
 
 SCHEMA = sl.Schema.from_domain({"a": 2, "b": 3, "c": 2})
@@ -55,6 +55,9 @@ BAD = {
     "a table of nothing": ({"criterion": [criterion([[]])]}, "must have an attribute"),
     "tables that are none": ({"criterion": [criterion("pairs")]}, "tables must be a name"),
     "one table unlisted": ({"criterion": [criterion(["a", "b"])]}, "tables must be a name"),
+    "an unknown attribute between": ({"criterion": [criterion(between="d")]}, "between must be an attribute"),
+    "no attribute between": ({"criterion": [criterion(between=["a"])]}, "between must be an attribute"),
+    "between and worst": ({"criterion": [criterion(between="a", worst="attribute")]}, "not both"),
     "another worst": ({"criterion": [criterion(worst="cell")]}, "worst must be one of 'attribute'"),
     "a confidence of 1": ({"criterion": [criterion()], "confidence": 1}, "confidence must be above 0.5"),
     "two thresholds for the same tables": (
@@ -137,6 +140,52 @@ def test_what_is_judged_is_the_error_of_the_tables_that_were_named():
         assert single.errors[attr].error == pytest.approx(error((attr,)), abs=0.01)
 
 
+def test_a_quantity_that_is_judged_is_the_one_that_quality_says():
+    """Not the same mean twice with different noise."""
+    made = release(criterion("2-way"), criterion("2-way", 0.5, worst="attribute"))
+
+    whole, worst = made.card.acceptance.findings
+    assert whole.errors[""] == made.quality.headline
+    assert worst.errors == made.quality.attributes
+
+
+def test_values_are_compared_by_their_own_errors_and_records():
+    made = release(criterion("1-way", 0.4, between="b"), quality_share=0.5)
+
+    (finding,) = made.card.acceptance.findings
+    exact, said = (source.count(("a", "b")) for source in (people(), made))
+    first = np.abs(exact - said)[:, 2].sum() / made.count(["b"])[2]
+    assert set(finding.errors) == {"0", "1", "2"}
+    assert finding.verdict == "passed"
+    # Means over a × b, b and b × c; of these a × b is at most twice the mean of three.
+    assert finding.errors["2"].error >= first / 3 - 3 * finding.errors["2"].standard_error
+    assert "values of b apart" in finding.sentence
+
+
+def judged_apart(gap, at_most, *, runs=3000):
+    """How often each verdict is given, where the errors of two values differ by so many records of 500."""
+    criteria = Criteria.of(
+        {"criterion": [criterion([["b"]], at_most, between="a")], "confidence": 0.9}, DOMAIN
+    )
+    asked, cost = criteria.added_to(None, DOMAIN, Rho), Rho(Fraction(1, 50))
+    event, steps = asked.event(cost, REPLACE), asked.sets[0].steps
+    half = sl.Table.of_codes(DOMAIN, np.repeat([[0, 0, 0], [1, 0, 0]], 500, axis=0))
+    found = {"passed": 0, "failed": 0, "cannot tell": 0}
+    for noise in np.rint(np.random.default_rng(1).normal(0, event.stddev, (runs, 2))).astype(np.int64):
+        noisy = asked.measured(np.array([0, int(steps * gap)]) + noise, event.stddev)
+        found[criteria.judged(asked, noisy, half, total=1000.0, cost=cost).verdict] += 1
+    return {verdict: number / runs for verdict, number in found.items()}
+
+
+def test_a_difference_is_judged_wrongly_no_more_often_than_the_confidence_allows():
+    just_met, just_missed = judged_apart(99.5, 0.2), judged_apart(100.5, 0.2)
+
+    assert just_met["failed"] < 0.11
+    assert 0.06 < just_missed["passed"] < 0.115
+    assert judged_apart(0.0, 0.3)["passed"] > 0.95
+    assert judged_apart(300.0, 0.2)["failed"] > 0.95
+
+
 def test_looking_is_paid_from_the_same_budget_with_the_share_that_was_set_aside():
     plain, judged = (
         release(*asked, quality_share=0.1) for asked in ((criterion(),), (criterion(), criterion("1-way")))
@@ -187,7 +236,9 @@ def judged_often(error_in_records, at_most, *, runs=4000, total=1000.0):
     found = {"passed": 0, "failed": 0, "cannot tell": 0}
     for noise in np.rint(draw.normal(0, event.stddev, runs)).astype(np.int64):
         noisy = np.array([int(steps * error_in_records) + noise])
-        verdict = criteria.judged(asked, asked.measured(noisy, event.stddev), total=total, cost=cost).verdict
+        verdict = criteria.judged(
+            asked, asked.measured(noisy, event.stddev), people(10), total=total, cost=cost
+        ).verdict
         found[verdict] += 1
     return {verdict: number / runs for verdict, number in found.items()}
 
@@ -217,7 +268,7 @@ def test_the_verdict_is_on_the_card_in_the_report_and_in_a_notebook(tmp_path):
     made = release(criterion(at_most=0.1))
 
     assert sl.Release.load(made.save(tmp_path / "out")).card.acceptance == made.card.acceptance
-    page = write_report(made, tmp_path / "report.html").read_text(encoding="utf-8")
+    page = report(made, tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Accepted: every criterion passed" in page
     assert "passed: 2-way tables" in page
     assert "Accepted" in made._repr_html_()

@@ -10,7 +10,7 @@ from sidelight.data.schema import Schema
 from sidelight.errors import CheckpointError, ReleaseError, SidelightError
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
-from sidelight.report.report import render
+from sidelight.reports.report import render
 from sidelight.testing import SeededNoise
 
 WRONG = [None, [], {}, "x", 3, -1.5, [1, "a", None], {"attrs": 7, "shape": "no"}]
@@ -93,7 +93,7 @@ def test_names_that_are_no_utf_8_are_taken_and_told(folder, tmp_path):
         written = Release.load(folder).save(odd)
         assert Release.load(written).total == 600
 
-    with pytest.raises(ReleaseError, match="is not a release") as refusal:
+    with pytest.raises(ReleaseError, match="there is no folder") as refusal:
         Release.load(tmp_path / os.fsdecode(b"\xff\xfe"))
     assert str(refusal.value).encode("utf-8", "backslashreplace")
 

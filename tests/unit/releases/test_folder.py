@@ -27,6 +27,11 @@ def test_a_folder_without_a_description_is_no_release(tmp_path):
         Release.load(tmp_path)
 
 
+def test_a_folder_that_is_not_there_is_told_as_such(tmp_path):
+    with pytest.raises(ReleaseError, match=r"there is no folder .*nowhere; name one that holds a release"):
+        Release.load(tmp_path / "nowhere")
+
+
 def test_a_missing_file_is_named(saved):
     (saved / "measurements.parquet").unlink()
     with pytest.raises(ReleaseError, match=r"measurements\.parquet is missing"):

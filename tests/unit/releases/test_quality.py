@@ -42,22 +42,28 @@ def edit(folder, change):
 def test_the_worst_attribute_is_named_where_it_stands_out():
     said = quality(a=off(0.09, 0.01), b=off(0.25, 0.01)).sentence
 
-    assert said == "2-way tables are off by 10% ± 1% of records on average; worst attribute: b, 25% ± 1%"
+    assert said == "2-way tables are off by 10% ± 2% of records on average; worst attribute: b, 25% ± 2%"
 
 
 def test_no_attribute_is_blamed_for_what_noise_made():
     said = quality(a=off(0.09, 0.05), b=off(0.14, 0.05)).sentence
 
-    assert said.endswith("; no attribute stands out (each is known to ± 5%)")
+    assert said.endswith("; no attribute stands out (each is known to ± 10%)")
 
 
-def test_a_mean_that_noise_took_below_nothing_is_said_to_be_nothing():
-    assert str(off(-0.012, 0.02)) == "0% ± 2%"
+def test_a_mean_that_noise_took_out_of_its_range_is_said_to_be_at_its_end():
+    assert str(off(-0.012, 0.02)) == "0% ± 4%"
+    assert str(off(3.23, 1.12)) == "200% ± 224%"
+
+
+def test_half_of_the_error_is_known_to_half_of_its_noise():
+    assert str(off(0.094, 0.105).misplaced) == "5% ± 10%"
+    assert str(off(3.23, 1.12).misplaced) == "100% ± 112%"
 
 
 def test_digits_follow_the_noise():
-    assert str(off(0.10634, 0.0031)) == "10.6% ± 0.3%"
-    assert str(off(0.10634, 0.00031)) == "10.63% ± 0.03%"
+    assert str(off(0.10634, 0.0031)) == "10.6% ± 0.6%"
+    assert str(off(0.10634, 0.00031)) == "10.63% ± 0.06%"
 
 
 def test_an_even_part_is_said_to_be_one():

@@ -60,6 +60,14 @@ def test_the_sample_is_of_the_kind_that_was_fitted(schema, people, kind):
     assert len(drawn) == 20
 
 
+def test_criteria_of_acceptance_are_judged_at_each_fit(schema, people):
+    criteria = {"criterion": [{"tables": "1-way", "at_most": 1.5}]}
+
+    fitted = synthesizer(schema, accept=criteria, epsilon=5.0).fit(people)
+
+    assert fitted.release_.card.acceptance.verdict == "passed"
+
+
 def test_public_data_are_used(schema, people):
     fitted = synthesizer(schema).fit(people, public=people.head(200))
 

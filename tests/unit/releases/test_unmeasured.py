@@ -7,7 +7,7 @@ import sidelight as sl
 from sidelight.measurement import Measurement
 from sidelight.queries.query import Cell, Marginal
 from sidelight.releases.unmeasured import Unmeasured
-from sidelight.report.report import render
+from sidelight.reports.report import render
 from sidelight.testing import SeededNoise
 
 SIZES = dict.fromkeys("abcdef", 3)
@@ -135,3 +135,18 @@ def test_a_mechanism_that_learns_by_selecting_alone_is_not_said_to_guess():
     assert release.card.unmeasured is None
     assert plan(mechanism="dualquery").unmeasurable == ()
     assert set(release.answer(["a"]).column("source").to_pylist()) == {"model"}
+
+
+def test_a_mechanism_that_selects_alone_says_which_attributes_nobody_asked_about():
+    schema = sl.Schema.from_domain({"a": 2, "b": 2, "c": 2})
+    table = sl.Table.of_codes(schema.domain, np.random.default_rng(0).integers(0, 2, (500, 3)))
+    asked = {
+        "schema": schema, "epsilon": 1.0, "delta": 1e-9, "workload": [("a", "b")], "mechanism": "dualquery"
+    }  # fmt: skip
+
+    made = sl.release(table, noise=SeededNoise(1), progress=False, max_rounds=3, **asked)
+
+    assert any("c" in said for said in sl.plan(**asked).unmeasurable)
+    assert made.card.unmeasured.guessed == ("c",)
+    assert made.error_bars(("a", "c")).source == "unmeasured"
+    assert made.error_bars(("a", "b")).source == "model"

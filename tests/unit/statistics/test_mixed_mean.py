@@ -214,8 +214,8 @@ def test_the_cards_json_holds_what_the_statistic_has_to_tell_and_no_more():
     seeded = mixed_mean(groups, bounds=(0, 2), merge=True, noise=SeededNoise(7)).as_json()["card"]
 
     assert set(private) == {
-        "statistic", "bounds", "unit", "promise", "accounting", "delta", "events", "noise", "private",
-        "versions", "variance", "weights", "bias", "confidence", "clamped",
+        "statistic", "bounds", "unit", "promise", "accounting", "delta", "events", "noise",
+        "noise_is_private", "versions", "variance", "weights", "bias", "confidence", "clamped",
     }  # fmt: skip
     assert set(seeded) - set(private) == {"warning", "merged"}
     assert private["delta"] is None
@@ -229,7 +229,7 @@ def test_seeded_noise_is_named_on_the_card_and_system_noise_is_the_default():
     groups = [Group([1.0], epsilon=0.1), Group([1.0], public=True)]
 
     assert "NOT PRIVATE" in mixed_mean(groups, bounds=(0, 2), noise=SeededNoise(7)).card.warning
-    assert mixed_mean(groups, bounds=(0, 2)).card.private is True
+    assert mixed_mean(groups, bounds=(0, 2)).card.noise_is_private is True
     assert mixed_mean(groups, bounds=(0, 2)).estimate != mixed_mean(groups, bounds=(0, 2)).estimate
 
 

@@ -3,8 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from personal_quantile import personalised_runs
-from run_law import chances
+from personal_quantile import personalised_stretches
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.event import Exponential
@@ -13,8 +12,9 @@ from sidelight.privacy.unit import Unit
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_quantile import mixed_quantile
-from sidelight.statistics.quantile import exponential_quantile, runs
+from sidelight.statistics.quantile import exponential_quantile, stretches
 from sidelight.testing import SeededNoise
+from stretch_law import chances
 
 HALF = Fraction(1, 2)
 
@@ -26,8 +26,8 @@ def paid(epsilon: float, *, bits: int = 30) -> Exponential:
 
 
 def law(values: list[float], epsilon: float, quantile: Fraction = HALF) -> np.ndarray:
-    """The probability of each run, for values on [0, 1]."""
-    _, lengths = runs(Grid(0.0, 1.0).places(np.array(values)), bits=30)
+    """The probability of each stretch, for values on [0, 1]."""
+    _, lengths = stretches(Grid(0.0, 1.0).places(np.array(values)), bits=30)
     ranks = np.arange(lengths.size)
     return chances(lengths, epsilon * np.abs(ranks - float(quantile) * len(values)) / 2)
 
@@ -38,7 +38,7 @@ def test_the_law_is_that_of_the_specification():
     )
 
 
-def test_ties_make_runs_that_are_never_drawn():
+def test_ties_make_stretches_that_are_never_drawn():
     law_of_ties = law([0.4, 0.4, 0.4], 2.0)
 
     assert law_of_ties[1] == 0
@@ -46,7 +46,7 @@ def test_ties_make_runs_that_are_never_drawn():
     assert law_of_ties.sum() == pytest.approx(1.0)
 
 
-def test_large_epsilon_concentrates_on_the_runs_next_to_the_target():
+def test_large_epsilon_concentrates_on_the_stretches_next_to_the_target():
     assert law([0.2, 0.5, 0.9], 500.0)[1:3].sum() == pytest.approx(1.0)
 
 
@@ -72,7 +72,7 @@ def test_a_million_equal_values_far_from_the_target_rank_are_drawn_exactly():
 def personalised_law(epsilons: tuple[float, ...]) -> np.ndarray:
     grid = Grid(0.0, 1.0)
     private = [grid.places(np.array([value])) for value in (0.2, 0.5, 0.9)]
-    _, lengths, steps = personalised_runs(private, [Fraction(e) for e in epsilons], [], HALF, bits=30)
+    _, lengths, steps = personalised_stretches(private, [Fraction(e) for e in epsilons], [], HALF, bits=30)
     return chances(lengths, steps / 2**31)
 
 
@@ -89,9 +89,9 @@ def test_the_personalised_law_keeps_everyones_epsilon_on_a_small_grid():
 
     def density(places: tuple[int, ...]) -> np.ndarray:
         private = [np.array([place]) for place in places]
-        edges, lengths, steps = personalised_runs(private, epsilons, [], HALF, bits=2)
-        of_run = np.searchsorted(edges, np.arange(4), side="right") - 1
-        weight = np.where(lengths > 0, np.exp(-steps / 2**31), 0.0)[of_run]
+        edges, lengths, steps = personalised_stretches(private, epsilons, [], HALF, bits=2)
+        of_stretch = np.searchsorted(edges, np.arange(4), side="right") - 1
+        weight = np.where(lengths > 0, np.exp(-steps / 2**31), 0.0)[of_stretch]
         return weight / weight.sum()
 
     worst = [0.0, 0.0, 0.0]
@@ -111,7 +111,7 @@ def test_public_values_cannot_be_moved_so_unreachable_outputs_are_never_drawn():
     public = [grid.places(np.full(9, 0.5))]
 
     one = [grid.places(np.array([0.1]))]
-    _, lengths, _ = personalised_runs(one, [Fraction(1)], public, Fraction(1, 4), bits=10)
+    _, lengths, _ = personalised_stretches(one, [Fraction(1)], public, Fraction(1, 4), bits=10)
 
     # Of ten values nine are public and equal: below them one would have to cross, above them six.
     assert lengths[[0, 1]].sum() == 512

@@ -62,21 +62,6 @@ def test_trust_grows_from_none_to_all():
     assert one.trust(1e12) == pytest.approx(1.0, abs=1e-6)
 
 
-def test_some_doubt_is_kept_and_a_spread_that_has_more_is_left_alone():
-    one = evidence_of(1.0)
-
-    assert one.trust(one.capped(1e9)) == pytest.approx(0.99, abs=1e-6)
-    assert one.capped(1e-3) == 1e-3
-
-
-def test_doubt_never_keeps_more_than_the_noise_hides():
-    hopeless = evidence(np.full(10, 500.0), np.full(10, 100.0), 5.0)
-
-    kept = 1 - hopeless.trust(hopeless.capped(1e9))
-
-    assert kept * 4_000 <= 0.1 * np.sqrt(2 / np.pi) * 5.0 * 10 * 1.001
-
-
 def test_the_expected_error_lies_below_that_of_the_noise_and_that_of_the_model():
     one = evidence_of(2.0)
     noise = np.sqrt(2 / np.pi) * one.stddev * one.mass.size

@@ -17,7 +17,7 @@ from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
-from sidelight.report.report import render
+from sidelight.reports.report import render
 from sidelight.statistics.group import Group
 from sidelight.statistics.mixed_mean import mixed_mean
 from sidelight.statistics.picture import svg_picture

@@ -1,5 +1,6 @@
 """The page: what it says, what it must never say, and how large it may be."""
 
+import html
 import itertools
 import json
 import re
@@ -14,8 +15,15 @@ import cards
 from sidelight.data.table import Table
 from sidelight.errors import DataError, InputError, ReleaseError, SettingError
 from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.told import Opening
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.promise import Promise
+from sidelight.privacy.sql_ledger import SqlLedger
+from sidelight.privacy.unit import Unit
 from sidelight.releases.card import LedgerEntry, PublicData
-from sidelight.report.report import MOST_BYTES, render, write_report
+from sidelight.releases.run import release
+from sidelight.reports.report import MOST_BYTES, render, report
+from sidelight.testing import SeededNoise
 from sidelight.uncertainty.disagreement import Disagreement
 
 HOSTILE = '<script>alert("x")</script>'
@@ -99,7 +107,7 @@ def test_hostile_words_on_the_card_are_escaped_too(released):
         versions={HOSTILE: HOSTILE},
         mechanism=HOSTILE,
         noise=HOSTILE,
-        schema=HOSTILE,
+        schema_fingerprint=HOSTILE,
     )
 
     page = render(replace(released, card=card))
@@ -147,12 +155,12 @@ def test_the_counts_on_the_page_are_the_released_ones(released, page):
 
     for count in released.count("sex"):
         assert f"{count:,.0f}" in words
-    assert released.card.schema in words
+    assert released.card.schema_fingerprint in words
     assert released.card.ledger.head in words
 
 
 def test_seeded_noise_makes_the_page_say_not_private(released):
-    private = replace(released, card=replace(released.card, private=True))
+    private = replace(released, card=replace(released.card, noise_is_private=True))
 
     assert "NOT PRIVATE" in Page(render(released)).text
     assert "NOT PRIVATE" not in Page(render(private)).text.replace("seeded noise: NOT PRIVATE", "")
@@ -165,7 +173,7 @@ def test_a_safe_report_never_counts_a_table(released, monkeypatch, tmp_path):
     for name in ("count", "count_many", "read", "codes"):
         monkeypatch.setattr(Table, name, refuse, raising=False)
 
-    written = write_report(released, tmp_path / "report.html")
+    written = report(released, tmp_path / "report.html")
 
     assert written.stat().st_size > 10_000
     assert "PRIVATE" not in written.name
@@ -174,7 +182,7 @@ def test_a_safe_report_never_counts_a_table(released, monkeypatch, tmp_path):
 def test_with_the_private_table_the_page_and_its_name_say_private(released, people, tmp_path):
     _, table = people
 
-    written = write_report(released, tmp_path / "report.html", against=table)
+    written = report(released, tmp_path / "report.html", against=table)
     text = written.read_text(encoding="utf-8")
 
     assert written.name == "report.PRIVATE.html"
@@ -189,7 +197,7 @@ def test_a_private_report_does_not_go_into_the_folder_that_will_be_published(rel
     released.save(tmp_path / "out")
 
     with pytest.raises(SettingError, match="must not lie in the release folder"):
-        write_report(tmp_path / "out", tmp_path / "out" / "report.html", against=people[1])
+        report(tmp_path / "out", tmp_path / "out" / "report.html", against=people[1])
 
     assert not list((tmp_path / "out").glob("*.html"))
 
@@ -211,7 +219,7 @@ def test_a_release_without_ledger_or_schema_still_has_a_report(toy):
 def test_a_folder_gives_the_same_page_as_the_release_it_holds(released, tmp_path):
     released.save(tmp_path / "out")
 
-    written = write_report(tmp_path / "out", tmp_path / "report.html")
+    written = report(tmp_path / "out", tmp_path / "report.html")
 
     assert written.read_text(encoding="utf-8") == render(released)
 
@@ -228,7 +236,7 @@ def test_a_folder_gives_the_same_page_as_the_release_it_holds(released, tmp_path
         ({"unit": None}, "card.unit must be an object; got None"),
         ({"flavour": 1}, "card holds 'flavour', which this sidelight does not know"),
         ({"quality": 1}, "card.quality must be an object"),
-        ({"version": 2}, "version 2; this sidelight reads versions up to 1. Update sidelight"),
+        ({"version": 3}, "version 3; this sidelight reads versions up to 2. Update sidelight"),
     ],
 )
 def test_a_card_that_was_edited_by_hand_is_refused(released, tmp_path, change, told):
@@ -238,7 +246,7 @@ def test_a_card_that_was_edited_by_hand_is_refused(released, tmp_path, change, t
     (tmp_path / "out" / "release.json").write_text(json.dumps(about), encoding="utf-8")
 
     with pytest.raises(ReleaseError, match=told):
-        write_report(tmp_path / "out", tmp_path / "report.html")
+        report(tmp_path / "out", tmp_path / "report.html")
 
     assert not (tmp_path / "report.html").exists()
 
@@ -247,7 +255,7 @@ def test_an_incomplete_folder_is_refused(tmp_path):
     (tmp_path / "out").mkdir()
 
     with pytest.raises(ReleaseError, match="not a release"):
-        write_report(tmp_path / "out", tmp_path / "report.html")
+        report(tmp_path / "out", tmp_path / "report.html")
 
 
 def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left_behind(released, tmp_path):
@@ -255,9 +263,9 @@ def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left_behind(rele
     (tmp_path / "file").write_text("")
 
     with pytest.raises(InputError, match=r"could not be written to .*taken"):
-        write_report(released, tmp_path / "taken")
+        report(released, tmp_path / "taken")
     with pytest.raises(InputError, match=r"could not be written to .*file"):
-        write_report(released, tmp_path / "file" / "report.html")
+        report(released, tmp_path / "file" / "report.html")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "taken"]
 
@@ -287,3 +295,97 @@ def test_a_notebook_shows_a_release_with_its_words_escaped(released):
     assert f"ε = {released.card.epsilon_spent:.4g} of 1" in shown
     assert "&lt;b&gt;色&lt;/b&gt;" in shown
     assert "<b>色" not in shown
+
+
+def test_the_answer_comes_first_then_the_promise_then_the_spending(released):
+    page = render(released)
+
+    places = [
+        page.index(f'id="{name}"') for name in ("quality", "promise", "spent", "one", "error", "measured")
+    ]
+    assert places == sorted(places)
+    assert html.escape(released.quality.sentence) in page
+    for attr in released.quality.attributes:
+        assert html.escape(attr) in page[places[0] : places[1]]
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [
+        (Unit("replace", person="patient_id"), "your record says so"),
+        (Unit("add-or-remove", person="patient_id"), "you are in the table"),
+    ],
+)
+def test_the_page_does_not_promise_more_than_the_unit(released, unit, said):
+    page = render(replace(released, card=replace(released.card, unit=unit)))
+
+    assert f"“{said}”" in page
+    assert ("if I had not been in the table at all" in page) == unit.hides_presence
+
+
+def test_spending_is_told_as_the_ledgers_total(people, tmp_path):
+    schema, table = people
+    book = SqlLedger.create(
+        tmp_path / "p.ledger", Promise(Budget(epsilon=3, delta=1e-6), Unit("replace"), "p")
+    )
+    for _ in range(2):
+        made = release(
+            table, schema=schema, epsilon=1.0, workload="1-way", mechanism="mwem", rounds=2, ledger=book,
+            noise=SeededNoise(5), progress=False,
+        )  # fmt: skip
+
+    page = render(made)
+
+    assert made.card.ledger.promised == 3
+    assert 1.3 < made.card.ledger.used <= 2
+    assert f"{made.card.ledger.used:.4g}" in page
+    assert "of 3 promised by its ledger" in page
+    assert "no ledger" not in page
+
+
+def test_without_a_ledger_nobody_counts_and_the_page_says_so(released):
+    assert "no ledger: nobody adds this release to others" in render(released)
+
+
+def test_a_title_of_ones_own_is_text(released):
+    page = render(released, title="  Ours <b>2026</b> ")
+
+    assert "<h1>Ours &lt;b&gt;2026&lt;/b&gt;</h1>" in page
+
+
+def test_nothing_scrolls_inside_the_page_and_long_tables_fold(released):
+    page = render(released)
+
+    assert "overflow-x: auto" not in page
+    assert "overflow: auto" not in page
+    assert 'class="stack"' in page
+
+
+def test_a_release_without_quality_says_that_nobody_measured_it(released):
+    page = render(replace(released, card=replace(released.card, quality=None, calibration=None)))
+
+    assert "Nobody measured how far off this release is" in page
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"cut": ("sex",)}, "how sex goes together with other attributes."),
+        ({"cut": ("sex", "age")}, "how sex, age go together with other attributes."),
+        ({"cut": ("sex", "×")}, "how attributes go together."),
+        ({"cut": ("*",)}, "Public data were left out"),
+        ({"is_bare": True}, "Public data were left out"),
+        ({}, None),
+    ],
+)
+def test_what_was_cut_off_from_public_data_is_named(released, told, said):
+    opening = Opening(
+        rounds=1, asked_again=(), public_records=7.0, public_marginals=(), marginals=(),
+        particle_share=0.0, **told,
+    )  # fmt: skip
+    page = render(replace(released, card=replace(released.card, aperture=opening)))
+
+    assert ("Public data were left out" in page or "Cut off from the public data" in page) == (
+        said is not None
+    )
+    assert said is None or said in page

@@ -18,8 +18,8 @@ from sidelight.queries.query import Range
 from sidelight.queries.workload import Workload
 from sidelight.releases.release import Release
 from sidelight.releases.run import release
-from sidelight.report.provenance import provenance
-from sidelight.report.report import render
+from sidelight.reports.provenance import provenance
+from sidelight.reports.report import render
 from sidelight.testing import SeededNoise
 
 SCHEMA = Schema.from_domain({"a": 2, "b": 2, "c": 2})
@@ -91,8 +91,9 @@ def test_the_printed_command_plans_the_same_release(made, case, tmp_path):
     )
 
     card = told.card.as_json()
-    assert {name: plan[name] for name in ("mechanism", "settings", "unit", "epsilon", "delta")} == {
-        name: card[name] for name in ("mechanism", "settings", "unit", "epsilon", "delta")
+    assert Unit.from_json(plan["unit"]) == Unit.from_json(card["unit"])
+    assert {name: plan[name] for name in ("mechanism", "settings", "epsilon", "delta")} == {
+        name: card[name] for name in ("mechanism", "settings", "epsilon", "delta")
     }
     assert plan["queries"] == card["workload"]["queries"]
 

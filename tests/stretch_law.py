@@ -5,6 +5,6 @@ from numpy.typing import NDArray
 
 
 def chances(lengths: NDArray[np.int64], exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How likely ``statistics.quantile.draw_run`` is to draw each run: ∝ Lᵢ·exp(−xᵢ)."""
+    """How likely ``statistics.quantile.draw_stretch`` is to draw each stretch: ∝ Lᵢ·exp(−xᵢ)."""
     weights = lengths * np.exp(-exponents)
     return np.asarray(weights / weights.sum(), dtype=np.float64)

@@ -6,7 +6,7 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
 from sidelight.evaluation import metric
-from sidelight.evaluation.marginals import (
+from sidelight.evaluation.workload_errors import (
     Errors,
     max_error,
     workload_error,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cards import card_of
-from sidelight.data.column import CategoricalColumn, IntegerColumn
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
@@ -46,7 +46,7 @@ def released(people) -> Release:
     schema, table = people
     return release(
         table, schema=schema, epsilon=1.0, delta=1e-6, workload="2-way", mechanism="mwem", rounds=4,
-        noise=SeededNoise(5), progress=False,
+        noise=SeededNoise(5), progress=False, bins="as declared",
     )  # fmt: skip
 
 

@@ -1,0 +1,111 @@
+"""A messy health table, from its file to a report, as a newcomer would do it.
+
+Ids and free text, NA and -, f and F, yes and Y, dates, incomes with decimals; and public data that lack a
+column, have one too many, use codes of their own and write ages as bins.
+"""
+
+import contextlib
+import csv
+import json
+import random
+import warnings
+
+import pytest
+from typer.testing import CliRunner
+
+from sidelight.cli.app import app
+from sidelight.data.schema import Schema
+from sidelight.errors import PublicDataWarning
+
+PEOPLE = 300
+
+
+def write(path, seed, columns, fields):
+    draw = random.Random(seed)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(columns)
+        for place in range(PEOPLE):
+            person = {
+                "patient_id": f"P{seed}{place:05d}",
+                "sex": draw.choice(["f", "F", "m", "M", "NA"]),
+                "age": draw.randint(0, 99),
+                "admitted": f"2024-{draw.randint(1, 12):02d}-{draw.randint(1, 28):02d}",
+                "insured": draw.choice(["yes", "no", "Y", "N"]),
+                "income": draw.choice(["NA", "-", f"{10 * draw.randint(0, 9000)}.50"]),
+                "remark": " ".join(draw.choices("abcdefghij", k=12)) + str(place),
+            }
+            lines.writerow(fields(person, draw))
+
+
+def decade(age):
+    return f"{age // 10 * 10}-{age // 10 * 10 + 9}"
+
+
+@pytest.fixture
+def hospital(tmp_path):
+    """Last year's published table, for a draft; this year's private one; and a census of other columns."""
+    names = ["patient_id", "sex", "age", "admitted", "insured", "income", "remark"]
+    for year, seed in (("published", 1), ("private", 2)):
+        write(tmp_path / f"{year}.csv", seed, names, lambda person, draw: [person[name] for name in names])
+    write(
+        tmp_path / "census.csv", 3, ["income_band", "age", "sex", "weight"],
+        lambda person, draw: ["B", decade(person["age"]), draw.choice("123"), draw.randint(1, 3)],
+    )  # fmt: skip
+    with contextlib.chdir(tmp_path):
+        yield tmp_path
+
+
+def sidelight(*args, code=0):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PublicDataWarning)
+        done = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.mark.slow
+def test_from_the_file_to_the_report(hospital):
+    drafted = sidelight("schema", "draft", "published.csv", "--out", "people.toml")
+
+    assert "'patient_id': left out" in drafted.stderr
+    assert "'remark': left out" in drafted.stderr
+    schema = Schema.read("people.toml")
+    assert [column.name for column in schema.columns] == ["sex", "age", "admitted", "insured", "income"]
+    assert schema.column("admitted").kind == "date"
+    assert "P1" not in (hospital / "people.toml").read_text(encoding="utf-8")
+
+    rules = '\n[public]\nweight = "weight"\n\n[public.map.sex]\n"1" = "m"\n"2" = "f"\n'
+    labels = schema.column("sex").labels
+    for wanted, known in (("m", "M"), ("f", "F")):
+        rules = rules.replace(f'"{wanted}"', f'"{wanted if wanted in labels else known}"')
+    with (hospital / "people.toml").open("a", encoding="utf-8") as file:
+        file.write(rules)
+    assert "fits the schema" in sidelight("schema", "check", "private.csv", "--schema", "people.toml").stdout
+
+    sidelight("ledger", "open", "people.ledger", "--epsilon", 2, "--delta", 1e-9)
+    planned = sidelight(
+        "plan", "--schema", "people.toml", "--ledger", "people.ledger", "--epsilon", 1,
+        "--public", "census.csv", "--workload", "1-way",
+    )  # fmt: skip
+    assert "records tell of age" in planned.stdout
+    assert "nothing is told of admitted, insured, income" in planned.stdout
+    released = sidelight(
+        "release", "private.csv", "--schema", "people.toml", "--ledger", "people.ledger", "--epsilon", 1,
+        "--public", "census.csv", "--workload", "1-way", "--set", "max_rounds=2", "--out", "out", "--quiet",
+    )  # fmt: skip
+    assert "P2" not in released.output
+
+    answered = json.loads(sidelight("answer", "out", "sex", "--where", "insured=true", "--json").stdout)
+    assert {one["sex"] for one in answered} == {*labels, "missing"}
+    sidelight("sample", "out", "--records", 40, "--where", "insured=true", "--to", "synthetic.csv")
+    with (hospital / "synthetic.csv").open(encoding="utf-8") as file:
+        drawn = list(csv.DictReader(file))
+    assert {one["insured"] for one in drawn} == {"true"}
+    assert {one["sex"] for one in drawn} <= {*labels, ""}
+    assert all(one["admitted"].startswith("2024-") for one in drawn)
+    assert all(len(one["income"].partition(".")[2]) <= 2 for one in drawn)
+    sidelight("report", "out", "--to", "report.html")
+    page = (hospital / "report.html").read_text(encoding="utf-8")
+    assert "nothing is told of admitted, insured, income" in page
+    assert "P2" not in page

@@ -1,0 +1,95 @@
+"""Liu, Vietri, Wu (2021), arXiv:2106.07153: what a round costs; how errors go with ε and public data.
+
+The paper prints errors in figures alone (figures 1 to 3: the largest error falls as ε grows, and GEM-Pub is
+below GEM where ε is small). What it prints in numbers is algorithm 3's budget, of which section 10.7 of the
+specification has an example; tests/unit checks that one.
+"""
+
+import numpy as np
+import pytest
+
+from sidelight.curator.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.mechanisms.gem.gem import GEM
+from sidelight.mechanisms.gem.gem_pub import GEMPub
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+from sidelight.testing import SeededNoise
+from torched import NEEDS_TORCH
+
+pytestmark = [pytest.mark.paper, *NEEDS_TORCH]
+
+DOMAIN = Domain.of({"a": 3, "b": 4, "c": 5, "d": 2, "e": 3})
+WORKLOAD = Workload.marginals(DOMAIN, degree=3)
+SIZE = {"batch": 100, "latent": 16, "width": 32, "steps": 60, "rate": 5e-3, "rounds": 10, "form": "gem"}
+
+
+def people(records, seed):
+    """Every attribute tells of one thing that no column has."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.beta(1, 2, records)
+    columns = [
+        (np.clip(hidden + rng.normal(0, 0.15, records), 0, 0.999) * size).astype(int) for size in DOMAIN.shape
+    ]
+    return Table.of_codes(DOMAIN, np.stack(columns, axis=1))
+
+
+PRIVATE, PUBLIC = people(5000, 1), people(2000, 2)
+
+
+def largest_error(mechanism, epsilon, public=None):
+    """The largest error of a cell, as a share of the records; the mean of two runs."""
+    found = []
+    for seed in range(2):
+        budget = Budget(epsilon=epsilon, delta=1e-9)
+        ledger = MemoryLedger(Promise(budget, Unit("replace"), "paper"))
+        curator = Curator(
+            PRIVATE, allotment=budget.rho(), unit=Unit("replace"), ledger=ledger, noise=SeededNoise(seed)
+        )
+        outcome = mechanism.run(curator, WORKLOAD, public=public)
+        gaps = [np.abs(outcome.count(q.attrs) - PRIVATE.count(q.attrs)).max() for q in WORKLOAD]
+        found.append(max(gaps) / PRIVATE.records)
+    return float(np.mean(found))
+
+
+def test_the_largest_error_falls_with_epsilon():
+    """Figure 1."""
+    low, high = (largest_error(GEM(**SIZE), epsilon) for epsilon in (0.05, 2.0))
+
+    assert high < 0.5 * low
+
+
+def test_public_data_help_where_rounds_and_epsilon_are_few():
+    """Figure 3, whose GEM-Pub has as few as two rounds."""
+    few = SIZE | {"rounds": 2}
+
+    alone = largest_error(GEM(**few), 0.3)
+    with_public = largest_error(GEMPub(public_steps=300, public_rate=5e-3, **few), 0.3, PUBLIC)
+
+    assert with_public < 0.6 * alone
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.67])
+def test_a_round_costs_what_algorithm_3_says(alpha):
+    """ε₀ = √(2ρ/T(α² + (1 − α)²)): selection (αε₀)²/2, measurement ((1 − α)ε₀)²/2, and σ = √2/((1 − α)ε₀)."""
+    rho = float(Budget(epsilon=1.0, delta=1e-9).rho())
+    share = alpha**2 / (alpha**2 + (1 - alpha) ** 2)
+    base = np.sqrt(2 * rho / (10 * (alpha**2 + (1 - alpha) ** 2)))
+    mechanism = GEM(**(SIZE | {"select_share": share, "steps": 1, "batch": 4}))
+
+    ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "paper"))
+    curator = Curator(
+        PRIVATE, allotment=Budget(epsilon=1.0, delta=1e-9).rho(), unit=Unit("replace"), ledger=ledger,
+        noise=SeededNoise(0),
+    )  # fmt: skip
+    outcome = mechanism.run(curator, WORKLOAD)
+
+    costs = [float(event.cost.value) for event in outcome.events]
+    assert costs[0::2] == pytest.approx([(alpha * base) ** 2 / 2] * 10)
+    assert costs[1::2] == pytest.approx([((1 - alpha) * base) ** 2 / 2] * 10)
+    # Theirs is in shares of n, ours in records.
+    assert outcome.measurements[0].stddev == pytest.approx(np.sqrt(2) / ((1 - alpha) * base), rel=1e-6)
