@@ -4,12 +4,14 @@ BIN := .venv/bin
 TORCH ?= 2.13.0+cpu
 FAST := not slow and not statistical and not paper and not spark and not torch
 
-.PHONY: help env demo docs test test-slow fuzz lint format clean
+.PHONY: help env demo docs test test-slow fuzz faults audit lint format clean
 
 help:
 	@echo "make demo       run the embedded example, end to end"
 	@echo "make test       quick tests (make test-slow: statistical, paper, Spark, torch)"
 	@echo "make fuzz       random commands (make fuzz N=50000 SEED=7)"
+	@echo "make faults     disks that fill up, networks that fail, … under a release; prints a table"
+	@echo "make audit      attacks on everything that spends; a table and a picture (an hour)"
 	@echo "make docs       the documentation, into site/"
 	@echo "make lint       ruff, strict mypy"
 	@echo "make env        .venv with all development extras"
@@ -54,6 +56,12 @@ N ?= 5000
 SEED ?= 1
 fuzz: env
 	$(BIN)/python tests/fuzz/fuzz.py --cases $(N) --seed $(SEED)
+
+faults: env
+	$(BIN)/python tests/resume/fault_table.py --json benchmarks/results/faults.json
+
+audit: env
+	$(BIN)/python benchmarks/audit.py
 
 lint: env
 	$(BIN)/ruff check .

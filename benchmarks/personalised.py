@@ -44,7 +44,7 @@ from sidelight.privacy import event as events
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.answer import GroupShare, MixedAnswer
-from sidelight.statistics.curator import GroupCurator, check_sizes
+from sidelight.statistics.curator import GroupCurator, check_groups_of
 from sidelight.statistics.error_law import ErrorLaw
 from sidelight.statistics.grid import Array, Grid, Whole
 from sidelight.statistics.group import Group, check_bounds, check_groups, named
@@ -138,6 +138,10 @@ def best_threshold(
 class PersonalCurator(GroupCurator):
     """Asks all groups together, each person with their own ε."""
 
+    def __init__(self, groups: Sequence[Group], grid: Grid, **settings: Any) -> None:
+        super().__init__(groups, grid, **settings)
+        self._epsilons = [Budget(epsilon=group.epsilon or 0.0, delta=0.0).pure().value for group in groups]
+
     def sampled_sum(self, keep: Sequence[int], threshold: Epsilon) -> tuple[float, events.Laplace, float]:
         """Σ(x − c) over a random sample of all groups: with its event, and the scale of its noise.
 
@@ -155,12 +159,12 @@ class PersonalCurator(GroupCurator):
                 total += int(values[coins < np.uint64(chance)].sum())
             return laplace(self._noise, np.array([total], dtype=np.int64), event)
 
-        drawn = self._pay_then(event, lambda: [grid.centred(group._values) for group in self._groups], draw)
+        drawn = self._pay_then(event, lambda: [grid.centred(values) for values in self._values], draw)
         return float(drawn[0]) * grid.step, event, float(event.scale) * grid.step
 
     def quantile_of_all(self, quantile: Fraction, public: Sequence[Array]) -> tuple[float, events.Event]:
         """The q-quantile of all people together."""
-        epsilons = [Budget(epsilon=group.epsilon or 0.0, delta=0.0).pure().value for group in self._groups]
+        epsilons = self._epsilons
         check_work(int(self.public_sizes().sum()) + sum(values.size for values in public), epsilons)
         # PRIVACY: the score −h moves by at most ε_i when person i changes; Pr ∝ exp(−h/2) (spec 8.5).
         event = events.Exponential.at(
@@ -176,7 +180,7 @@ class PersonalCurator(GroupCurator):
             return np.array([place], dtype=np.int64)
 
         drawn = self._pay_then(
-            event, lambda: [self._places(place) for place in range(len(self._groups))], draw
+            event, lambda: [self._places(place) for place in range(len(self._values))], draw
         )
         return self.grid.low + (float(drawn[0]) + 0.5) * self.grid.step, event
 
@@ -225,9 +229,9 @@ class Everybody:
                 "personalised mechanisms are for replacing one record of a group of public size; "
                 f"got a unit of {unit.describe()}."
             )
-        check_sizes(own, unit)
+        check_groups_of(own, unit)
         door = partial(PersonalCurator, own, self.grid)
-        with self.terms.run(door, book, budget.pure(), label=label) as curator:
+        with self.terms.run(door, book, budget.pure(), label=label, way="mean") as curator:
             sizes = np.array(
                 [float(group.public_values.size) if group.is_public else 0.0 for group in self.groups]
             )

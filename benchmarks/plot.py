@@ -1,4 +1,4 @@
-"""Line plots as small hand-written SVG: nothing to install, and a diff that a person can read."""
+"""Line and dot plots as small hand-written SVG: nothing to install, and a diff that a person can read."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -73,6 +73,75 @@ def line_plot(
     target = Path(path)
     target.write_text("\n".join(out) + "\n", encoding="utf-8")
     return target
+
+
+Marks = Mapping[str, tuple[float, float]]
+"""For each line of a dot plot, a value and its standard error."""
+
+
+def dot_plot(path: str | Path, panels: Mapping[str, Mapping[str, Marks]], title: str) -> Path:
+    """Panels side by side on logarithmic scales: a line for each name, on it a mark for each series."""
+    names = list(
+        dict.fromkeys(name for panel in panels.values() for marks in panel.values() for name in marks)
+    )
+    series = list(dict.fromkeys(each for panel in panels.values() for each in panel))
+    step, wide, apart, left, legend = 4.0, 270, 40, 130, 110
+    high = step * (len(series) + 3)
+    bottom = TOP + 20 + high * len(names)
+    width, height = left + (wide + apart) * len(panels) + legend, bottom + 40
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" '
+        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{height:.0f}" fill="white"/>',
+        f'<text x="{left}" y="22" font-size="14" font-weight="bold">{escape(title)}</text>',
+    ]
+    for row, name in enumerate(names):
+        middle = TOP + 20 + high * (row + 0.5)
+        out.append(f'<text x="{left - 10}" y="{middle + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+    for column, (heading, panel) in enumerate(panels.items()):
+        start = left + column * (wide + apart)
+        ends = [v + sign * e for marks in panel.values() for v, e in marks.values() for sign in (-1, 1)]
+        axis = _Axis([v for v in ends if v > 0], log=True, start=start, end=start + wide, margin=0.03)
+        out.append(
+            f'<text x="{start + wide / 2}" y="{TOP + 8}" text-anchor="middle">{escape(heading)}</text>'
+        )
+        out += [
+            f'<path d="M{start} {TOP + 20 + high * row:.1f}h{wide}" stroke="#bbb" stroke-width="0.8"/>'
+            for row in range(len(names) + 1)
+        ]
+        for tick in axis.ticks():
+            x = axis.at(tick)
+            out.append(f'<path d="M{x:.1f} {TOP + 20}V{bottom}" stroke="#ddd" stroke-width="0.6"/>')
+            out.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{tick:.4g}</text>')
+        for each, marks in panel.items():
+            place = series.index(each)
+            for name, (value, error) in marks.items():
+                y = TOP + 20 + high * names.index(name) + step * (place + 2)
+                out += _mark(axis, value, error, y, place)
+    for place, each in enumerate(series):
+        x, y = width - legend + 6, TOP + 26 + 20 * place
+        out += _glyph(x, y, place)
+        out.append(f'<text x="{x + 12}" y="{y + 4}" font-size="11">{escape(each)}</text>')
+    out.append("</svg>")
+    target = Path(path)
+    target.write_text("\n".join(out) + "\n", encoding="utf-8")
+    return target
+
+
+def _mark(axis: "_Axis", value: float, error: float, y: float, place: int) -> list[str]:
+    """One value, with a bar of one standard error."""
+    out = _glyph(axis.at(value), y, place)
+    if 0 < error < value:
+        bar = f"M{axis.at(value - error):.1f} {y:.1f}H{axis.at(value + error):.1f}"
+        out.append(f'<path d="{bar}" stroke="{COLOURS[place % len(COLOURS)]}" stroke-width="1"/>')
+    return out
+
+
+def _glyph(x: float, y: float, place: int) -> list[str]:
+    """A filled dot, and an empty one for a second series of the same colour."""
+    colour = COLOURS[place % len(COLOURS)]
+    fill = colour if place < len(COLOURS) else "white"
+    return [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{fill}" stroke="{colour}" stroke-width="1.4"/>']
 
 
 class _Axis:

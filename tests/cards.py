@@ -40,10 +40,10 @@ def asked(attribute_sets: Iterable[tuple[str, ...]]) -> AskedWorkload:
     return AskedWorkload(queries=len(listed), marginals=len(listed), attribute_sets=listed, asked=None)
 
 
-def released(outcome: Outcome, *, schema: Schema | None = None) -> Release:
+def released(outcome: Outcome, *, schema: Schema | None = None, **facts: Any) -> Release:
     """The release of what a mechanism ended with."""
     card = card_of(
         outcome.model, outcome.events, model_error=outcome.model_error, notes=outcome.notes,
-        rounds=outcome.rounds, aperture=outcome.aperture,
+        rounds=outcome.rounds, aperture=outcome.aperture, **facts,
     )  # fmt: skip
     return Release(outcome.model, outcome.measurements, card, schema)

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,6 +29,10 @@ from sidelight.testing import SeededNoise
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import postgres_server
 import skips
+
+# What tests see of their ledgers stays with them; processes that they start inherit it.
+_state = tempfile.TemporaryDirectory(prefix="sidelight-state-")
+os.environ["SIDELIGHT_STATE"] = _state.name
 
 # A busy machine is no fault of the code: no test is timed.
 settings.register_profile("untimed", deadline=None)
@@ -76,6 +81,7 @@ def spark():
         pytest.skip("Spark needs Java 17 (or 21); another version is installed")
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers, too, need sidelight
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")

@@ -58,8 +58,11 @@ class Server:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
-    """The user's own server, or one that is started here; skips where neither can be had."""
+def running(*, fsync: str = "off") -> Iterator[Server]:
+    """The user's own server, or one that is started here; skips where neither can be had.
+
+    Tests do not wait for the disk; benchmarks do.
+    """
     pytest.importorskip("psycopg")
     if named := os.environ.get("SIDELIGHT_POSTGRES"):
         yield Server(named)
@@ -73,7 +76,7 @@ def running() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="sidelight-postgres-"))
     try:
         who = {} if os.geteuid() else _nobody(folder)
-        data, options = folder / "data", f"-k {folder} -c listen_addresses= -c fsync=off"
+        data, options = folder / "data", f"-k {folder} -c listen_addresses= -c fsync={fsync}"
         made = f"-U {OWNER} -A trust -N -E UTF8 --locale=C".split()
         _call([programs / "initdb", "-D", data, *made], who)
         with _stopped_at_last(programs / "pg_ctl", folder, who):

@@ -39,6 +39,10 @@ def _has_java() -> bool:
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
+def _has_gpu() -> bool:
+    return Path("/dev/nvidia0").exists()
+
+
 def _has_mbi() -> bool:
     return "SIDELIGHT_MBI_PYTHON" in os.environ or find_spec("mbi") is not None
 
@@ -49,6 +53,7 @@ LACKS = (
     Lack("Spark needs Java", _has_java),
     # The CPU build is installed by `make test-slow`, where there is one to be had.
     Lack("torch is not installed", lambda: find_spec("torch") is not None),
+    Lack("no GPU here", _has_gpu),
     # A peer that brings JAX, so no development extra.
     Lack("mbi is not installed", _has_mbi),
     Lack("needs fork and SIGKILL", lambda: hasattr(os, "fork")),

@@ -15,12 +15,12 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "sidelight"
 
 # Each room may import from the rooms before it, and from itself. An import inside a function counts too.
 FLOW = [
-    "sources", "errors", "_check", "_extras", "_interrupt", "_files", "_foreign", "_html", "_memory",
-    "privacy", "data", "testing", "queries", "select", "measurement", "mean_errors",
+    "sources", "errors", "_check", "_extras", "_faults", "_interrupt", "_files", "_foreign", "_html",
+    "_memory", "privacy", "data", "example", "testing", "queries", "select", "measurement", "mean_errors",
     "progress", "curator",
     "trees", "models", "fit", "public", "uncertainty",
-    "mechanisms", "audit", "releases",
-    "statistics", "evaluation", "reports",
+    "mechanisms", "releases",
+    "statistics", "evaluation", "audit", "reports", "studio",
     "cli", "__main__",
 ]  # fmt: skip
 RANK = {room: rank for rank, room in enumerate(FLOW)}
@@ -52,18 +52,20 @@ READERS = {
     "data/table.py": "the reader itself",
     "data/misfits.py": "tells the holder of a table what does not fit its schema",
     "data/drafting/draft.py": "drafts a schema from a public table",
+    "data/drafting/public_sample.py": "draws some records of a public table",
     "data/people.py": "sees how many records people have in a public table",
     "releases/release.py": "reads its own synthetic records",
     "releases/run.py": "hands the private table to the curator",
+    "releases/compared.py": "reads the exact table beside a release, for its holder",
     "releases/public_data.py": "reads public data",
     "releases/public_table.py": "reads a public table",
     "statistics/columns.py": "the reader of columns",
     "statistics/grouped_mean.py": "hands private columns to the curator",
-    "statistics/discovery.py": "hands private columns to its curator, and reads public ones",
-    "evaluation/evaluate.py": "compares a release with the exact table, for its holder",
+    "statistics/discovery.py": "reads labels of a public table",
+    "statistics/searched.py": "hands private columns to the curator of discovery",
     "evaluation/screening.py": "hands the private table to its curator, or compares for its holder",
-    "reports/report.py": "the report against the exact table, for its holder",
     "cli/demo.py": "made-up people",
+    "audit/neighbours.py": "made-up people",
     "cli/ledger.py": "tells a ledger the marks of its table",
     "cli/_groups.py": "hands private columns to the library",
 }
@@ -92,7 +94,7 @@ MARKERS = {
     "statistics/discovery.py": "the ledger recognises the table of a discovery",
 }
 DIGESTS = {"sidelight.data.fingerprint.marks_of", "sidelight.data.fingerprint.marks_of_source"}
-TOLD_MARKS = {"for_table", "has_other_schema", "rebind"}
+TOLD_MARKS = {"for_table", "has_other_schema", "is_same_table", "rebind"}
 # Where doors, groups and tables keep what is exact.
 EXACT = {"_table", "_counts", "_values", "_codes", "_engine"}
 LOOKS = {"count", "count_many", "codes", "distinct", "decode", "to_frame"}

@@ -36,8 +36,10 @@ _KINDS = {
 
 
 def make(folder: Path, records: int, *, ending: str) -> Path:
-    """A file of thirty columns."""
-    path = folder / f"people.{ending}"
+    """A file of thirty columns, made if it is not there."""
+    path = folder / f"people_{records}.{ending}"
+    if path.exists():
+        return path
     listed = ", ".join(f"{sql} AS {name}_{turn}" for turn in range(3) for name, sql in _KINDS.items())
     with duckdb.connect() as connection:
         connection.execute("SELECT setseed(0.5)")
@@ -73,6 +75,7 @@ def main() -> None:
     )
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--csv", action="store_true", help="a CSV file, too")
+    parser.add_argument("--tables", type=Path, help="a folder that keeps the table for the next run")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     found: dict[str, object] = {
@@ -83,7 +86,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         for ending in ("parquet", "csv")[: 1 + asked.csv]:
-            found[ending] = measure(make(Path(folder), asked.records, ending=ending))
+            found[ending] = measure(make(asked.tables or Path(folder), asked.records, ending=ending))
             sys.stdout.write(f"{asked.records:,} records, {ending}: {found[ending]}\n")
     if asked.out is not None:
         asked.out.write_text(json.dumps(found, indent=1) + "\n")

@@ -40,7 +40,6 @@ from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.jam import JAM
-from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.model import Model
 from sidelight.models.support import Support
@@ -133,9 +132,7 @@ def warm_up(recipe: Mechanism) -> None:
 
 
 def _bytes(model: Model) -> int:
-    """What the released model takes: its tree, or its records and their weights, or both."""
-    if isinstance(model, Blend):
-        return _bytes(model.model) + _bytes(model.records)
+    """What the released model takes: its tree, or its records and their weights."""
     if isinstance(model, Support):
         return model.records.nbytes + model.weights.nbytes
     assert isinstance(model, GraphicalModel)

@@ -1,13 +1,15 @@
 """AIM against AIM, or MST against MST: ours, smartnoise-synth's and dpmm's on ADULT, one after the other.
 
     SMARTNOISE_PYTHON=… DPMM_PYTHON=… python benchmarks/speed/peers.py --mechanism aim [--limit-seconds 1800]
+    python benchmarks/speed/peers.py --mechanism mst --data adult_gem_reduced_coded
 
 ε = 1, δ = 1e-9, all 3-way marginals, 80 MB. Each runs in a process of its own with one thread, under the
 interpreter of an environment that holds it (ours: this one). Writes ``results/<mechanism>_peers.json`` in
-``benchmarks``: seconds to fit and to sample as many records as there were, the workload error of those
-records, and for a peer that was stopped at the limit, its seconds until then as a lower bound. Seconds are
-processor seconds, so that other work on the machine counts as little as it can. A peer whose interpreter is
-not named is left out, and its last result stays.
+``benchmarks``, with the table's name where it is another one: seconds to fit and to sample as many records as
+there were, the workload error of those records, and for a peer that was stopped at the limit, its seconds
+until then as a lower bound. Seconds are processor seconds, so that other work on the machine counts as little
+as it can. A peer whose interpreter is not named is left out, and its last result stays. A seed that was run
+is not run again, unless ``--again`` says so.
 """
 
 import argparse
@@ -30,7 +32,8 @@ from sidelight.data.table import Table
 from sidelight.evaluation.workload_errors import workload_error
 from sidelight.queries.workload import Workload
 
-DATA = "adult_aim_coded"
+DATA = ("adult_aim_coded", "adult_gem_reduced_coded")
+"""ADULT, and seven of its attributes."""
 EPSILON, DELTA, LIMIT_MB = 1.0, 1e-9, 80.0
 PEERS = {
     "smartnoise-synth": ("smartnoise.py", "SMARTNOISE_PYTHON"),
@@ -50,33 +53,41 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=7200.0, help="seconds on the clock of a peer")
     parser.add_argument("--limit-gb", type=float, default=14.0, help="memory at which a peer is stopped")
     parser.add_argument("--seeds", type=int, default=3, help="runs of ours, and of peers that take seconds")
+    parser.add_argument("--data", choices=DATA, default=DATA[0])
+    parser.add_argument("--again", action="store_true", help="run seeds anew that were run before")
     asked = parser.parse_args()
 
-    sizes, codes = load()
+    named = "" if asked.data == DATA[0] else f"_{asked.data}"
+    path = RESULTS / f"{asked.mechanism}_peers{named}.json"
+    sizes, codes = load(asked.data)
     private = Table.of_codes(Domain.of(sizes), codes)
-    runs = [
-        one_run(sys.executable, "ours.py", private, sizes, codes, asked, [str(seed), asked.mechanism])
-        for seed in range(asked.seeds)
-    ]
-    if runs:
-        keep(asked.mechanism, "sidelight", averaged(runs))
+    scripts = {"sidelight": (sys.executable, "ours.py", [asked.mechanism])}
     for name, (script, variable) in PEERS.items():
         if variable in os.environ:
-            seeds = range(asked.seeds if asked.mechanism == "mst" else 1)
-            python = os.environ[variable]
-            named = f"{asked.mechanism}_{script}"
-            runs = [one_run(python, named, private, sizes, codes, asked, [str(seed)]) for seed in seeds]
-            keep(asked.mechanism, name, runs[0] if "stopped" in runs[0] else averaged(runs))
+            scripts[name] = (os.environ[variable], f"{asked.mechanism}_{script}", [])
         else:
             print(f"{name} is left out: {variable} does not name an interpreter", flush=True)
+    for name, (python, script, more) in scripts.items():
+        runs = [] if asked.again else read(path).get(name, {}).get("runs", [])
+        seeds = 1 if asked.mechanism == "aim" and name != "sidelight" else asked.seeds
+        for seed in range(len(runs), seeds):
+            if not any("stopped" in run for run in runs):
+                runs.append(one_run(python, script, private, sizes, codes, asked, [str(seed), *more]))
+                keep(path, asked.data, name, runs)
 
 
-def keep(mechanism: str, name: str, result: dict[str, Any]) -> None:
-    """Put a result beside those there are, and compare again."""
-    path = RESULTS / f"{mechanism}_peers.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    found |= {"data": DATA, "epsilon": EPSILON, "delta": DELTA, "limit_mb": LIMIT_MB, "machine": machine()}
-    found[name] = result
+def read(path: Path) -> dict[str, Any]:
+    """What is kept."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def keep(path: Path, data: str, name: str, runs: list[dict[str, Any]]) -> None:
+    """Put runs beside those there are, and compare again."""
+    found = read(path)
+    found |= {"data": data, "epsilon": EPSILON, "delta": DELTA, "limit_mb": LIMIT_MB, "machine": machine()}
+    stopped = [run for run in runs if "stopped" in run]
+    result = found[name] = dict(stopped[0]) if stopped else averaged(runs)
+    result["runs"] = runs
     ours = found.get("sidelight", {}).get("fit_seconds")
     for peer in PEERS:
         if ours and peer in found:
@@ -86,12 +97,12 @@ def keep(mechanism: str, name: str, result: dict[str, Any]) -> None:
     print(name, result, flush=True)
 
 
-def load() -> tuple[dict[str, int], np.ndarray]:
+def load(data: str) -> tuple[dict[str, int], np.ndarray]:
     """The coded table and its domain."""
     import pyarrow.parquet as pq
 
-    sizes = json.loads((data_folder() / f"{DATA}.domain.json").read_text(encoding="utf-8"))
-    table = pq.read_table(data_folder() / f"{DATA}.parquet")
+    sizes = json.loads((data_folder() / f"{data}.domain.json").read_text(encoding="utf-8"))
+    table = pq.read_table(data_folder() / f"{data}.parquet")
     return sizes, np.stack([table[attr].to_numpy() for attr in sizes], axis=1).astype(np.int64)
 
 
@@ -171,9 +182,8 @@ def watch(process: "subprocess.Popen[bytes]", asked: argparse.Namespace) -> tupl
 
 
 def averaged(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """The mean of each figure over seeds, and every error."""
-    means = {key: round(float(np.mean([run[key] for run in runs])), 5) for key in runs[0]}
-    return means | {"errors": [run["error"] for run in runs]}
+    """The mean of each figure over seeds."""
+    return {key: round(float(np.mean([run[key] for run in runs])), 5) for key in runs[0]}
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 A Parquet file of 15 attributes, ten records a person on average (their numbers are geometric), each record's
 codes drawn by itself. A cell reads and checks the file and counts all marginals of a workload, once as it is
 and once with ``person`` in the unit; every measurement is a process of its own. CPU seconds count all threads
-(Spark's Java process too) and hardly depend on what else the machine does; wall seconds do.
+(Spark's Java process and Python workers too) and hardly depend on other work; wall seconds do.
 
-    python benchmarks/speed/people.py [--records 1000000] [--engine duckdb] [--repeats 3]
+    python benchmarks/speed/people.py [--records 1000000] [--engine duckdb] [--repeats 3] [--tables FOLDER]
+
+The table is made once, into the folder of ``--tables``, or into one that is removed afterwards.
 """
 
 import argparse
@@ -18,10 +20,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from spark import processor_seconds, session
 
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
@@ -44,38 +48,32 @@ def write_table(path: Path, records: int) -> None:
     pq.write_table(pa.table(columns), path, compression="zstd", row_group_size=1 << 18)
 
 
-def cpu(java: int | None) -> float:
-    spent = time.process_time()
-    if java is not None:
-        fields = Path(f"/proc/{java}/stat").read_text().rpartition(")")[2].split()
-        spent += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return spent
-
-
 def measure(path: Path, engine: str, degree: int, kept: int) -> dict[str, float]:
     """In a child process: read, check, keep and count; 0 keeps everything and knows nobody."""
     schema = Schema.from_domain(SIZES)
-    source, java = path, None
+    source: Any = path
     if engine == "spark":
-        from pyspark.sql import SparkSession
-
-        builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "2g")
-        builder = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4")
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("ERROR")
-        java = int(session._jvm.java.lang.ProcessHandle.current().pid())
-        source = session.read.parquet(str(path))
-        source.limit(1).count()  # what starting takes is not counted
+        source = session(grouping_sets=False, memory="2g").read.parquet(str(path))
+        # What is started once is not counted.
+        Table.read(source.limit(1000), schema).count(schema.domain.attrs[:3])
     unit = Unit("add-or-remove", kept, "who") if kept else Unit("add-or-remove")
     marginals = list(itertools.combinations(schema.domain.attrs, degree))
-    start, before = time.perf_counter(), cpu(java)
+    start, before = time.perf_counter(), processor_seconds()
     table = Table.read(source, schema, engine=engine, unit=unit)
     if kept:
         table = table.keeping(unit, "5a" * 32)
     counts = table.count_many(marginals)
-    seconds, spent = time.perf_counter() - start, cpu(java) - before
+    seconds, spent = time.perf_counter() - start, processor_seconds() - before
     assert all(int(c.sum()) == table.records for c in counts)
     return {"wall": seconds, "cpu": spent, "records": table.records}
+
+
+def table_in(folder: Path, records: int) -> Path:
+    """The table of so many records, made if it is not there."""
+    path = folder / f"visits_{records}.parquet"
+    if not path.exists():
+        write_table(path, records)
+    return path
 
 
 def in_child(*asked: object) -> dict[str, float]:
@@ -106,6 +104,7 @@ def main() -> None:
     parser.add_argument("--degrees", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--kept", type=int, nargs="+", default=list(KEPT), help="k, for each cell")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--tables", type=Path, help="a folder that keeps the table for the next run")
     parser.add_argument("--measure", nargs=4)
     asked = parser.parse_args()
     if asked.measure:
@@ -115,11 +114,11 @@ def main() -> None:
     result = json.loads(RESULT.read_text()) if RESULT.exists() else {"what": __doc__.splitlines()[0]}
     result["machine"] = {"cpus": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "visits.parquet"
-        write_table(path, asked.records)
+        path = table_in(asked.tables or Path(folder), asked.records)
         for degree in asked.degrees:
             name = f"{asked.engine}, {asked.records:,} records, {degree}-way"
-            result[name] = cell(path, asked.engine, degree, asked) | {"repeats": asked.repeats}
+            load = round(os.getloadavg()[0], 1)
+            result[name] = cell(path, asked.engine, degree, asked) | {"repeats": asked.repeats, "load": load}
             RESULT.write_text(json.dumps(result, indent=2) + "\n")
             print(name, json.dumps(result[name], indent=2), flush=True)
 

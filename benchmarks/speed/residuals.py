@@ -1,18 +1,22 @@
 """Residual planning and reconstruction: seconds, memory and error, on ADULT and on wide tables.
 
-    python benchmarks/speed/residuals.py [--only adult|planned|triples|pairs|aim-2|aim-3]
+    python benchmarks/speed/residuals.py [--only adult|planned|triples|pairs|aim-2|tree-2|aim-3|tree-3]
+    python benchmarks/speed/residuals.py --only tree-3 --limit-seconds 600
 
 ``adult``: all three-way marginals of ``jam_adult``; ``planned``: all 47,905 triples of 67 attributes,
-planned and not measured; ``triples``: 4,096 random ones of them, planned, measured and reconstructed;
-``pairs``: all pairs of 100 attributes; ``aim-2`` and ``aim-3``: AIM on 100 attributes, all pairs and 2,000
-random triples, by residuals and by trees. Wide tables are drawn: 20,000 records, 2 to 12 values, each
-attribute like one before it in half of the records. ε = 1, δ = 1e-9, replacement, seeded noise. Each part
-runs in a process of its own with one thread. Writes ``benchmarks/results/residuals.json``; seconds are
+planned by ``sl.plan`` and not measured, with what the plan prints; ``triples``: 4,096 random ones of them,
+planned, measured and reconstructed;
+``pairs``: all pairs of 100 attributes; ``aim-2`` and ``aim-3``: AIM by residuals on 100 attributes, all pairs
+and 2,000 random triples; ``tree-2`` and ``tree-3``: the same by trees of at most 10 MB, which are left after
+``--limit-seconds`` with what they have spent by then. Wide tables are drawn: 20,000 records, 2 to 12 values,
+each attribute like one before it in half of the records. ε = 1, δ = 1e-9, replacement, seeded noise. Each
+part runs in a process of its own with one thread. Writes ``benchmarks/results/residuals.json``; seconds are
 processor seconds.
 """
 
 import argparse
 import json
+import math
 import os
 import resource
 import subprocess
@@ -27,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import pyarrow.parquet as pq
 
+import sidelight as sl
 from experiment import RESULTS, curator_of, data_folder, machine
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
@@ -34,23 +39,31 @@ from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 
 RHO = Budget(epsilon=1.0, delta=1e-9).rho()
 PATH = RESULTS / "residuals.json"
+LIMIT = {"seconds": math.inf}
+"""Processor seconds after which a run of AIM is left."""
+
+
+class OutOfTimeError(Exception):
+    """The limit is over."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=PARTS, default=None)
     parser.add_argument("--inside", action="store_true", help="run the part here, and print its result")
+    parser.add_argument("--limit-seconds", type=float, default=3600.0, help="when a run of AIM is left")
     asked = parser.parse_args()
+    LIMIT["seconds"] = asked.limit_seconds
     if asked.inside:
         print(json.dumps(PARTS[asked.only]()))
         return
     for name in PARTS if asked.only is None else [asked.only]:
         command = [sys.executable, __file__, "--only", name, "--inside"]
+        command += ["--limit-seconds", str(asked.limit_seconds)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         found = json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {}
         found |= {"machine": machine(), name: json.loads(done.stdout.splitlines()[-1])}
@@ -106,13 +119,17 @@ def adult() -> dict[str, Any]:
 
 
 def planned() -> dict[str, Any]:
-    domain = wide(67, records=1).domain
-    workload = Workload.marginals(domain, degree=3)
+    schema = sl.Schema.from_domain(wide(67, records=1).domain)
     began = time.process_time()
-    outlook = HDMM().outlook(domain, workload, allotment=RHO, unit=Unit("replace"))
-    seconds = round(time.process_time() - began, 2)
-    residuals = outlook.measurements
-    return {"marginals": len(workload), "residuals": residuals, "seconds": seconds, "peak_mb": peak_mb()}
+    plan = sl.plan(schema=schema, mechanism="hdmm", workload="3-way", epsilon=1.0, delta=1e-9)
+    printed = str(plan).splitlines()
+    return {
+        "marginals": len(plan.workload),
+        "residuals": plan.outlook.measurements,
+        "seconds": round(time.process_time() - began, 2),
+        "peak_mb": peak_mb(),
+        "printed": printed,
+    }
 
 
 def triples() -> dict[str, Any]:
@@ -126,35 +143,57 @@ def pairs() -> dict[str, Any]:
     return hdmm(table, Workload.marginals(table.domain, degree=2), samples=True)
 
 
-def aim(degree: int) -> dict[str, Any]:
+def aim(degree: int, mechanism: AIM) -> dict[str, Any]:
+    """One run of AIM: to its end, or to the limit."""
     table = wide(100)
     number = 4950 if degree == 2 else 2000
     workload = Workload.random_marginals(table.domain, degree=degree, number=number, seed=0)
-    found: dict[str, Any] = {"marginals": len(workload)}
-    for name, settings in (("residual", {"estimator": "residual"}), ("tree", {"max_model_mb": 10.0})):
-        curator = curator_of(table, RHO, seed=1)
-        began = time.process_time()
-        outcome = AIM(oversized="skip", **settings).run(curator, workload)  # type: ignore[arg-type]
+    curator = curator_of(table, RHO, seed=1)
+    began = time.process_time()
+    select, rounds = curator.select, 0
+
+    def select_in_time(*given: Any) -> Any:
+        nonlocal rounds
+        if time.process_time() - began > LIMIT["seconds"]:
+            raise OutOfTimeError
+        rounds += 1
+        return select(*given)
+
+    curator.select = select_in_time  # type: ignore[method-assign]
+    try:
+        outcome = mechanism.run(curator, workload)
+    except OutOfTimeError:
+        left = float(curator.remaining.value / curator.allotment.value)
         took = time.process_time() - began
-        drawn = outcome.model.sample(table.records, seed=1)
-        found[name] = {
-            "seconds": round(took, 1),
-            "measured": len(outcome.measurements),
-            "sample_seconds": round(time.process_time() - began - took, 1),
-            "error": round(workload_error(table, outcome, workload, total=table.records), 4),
-            "error_of_records": round(workload_error(table, drawn, workload, total=table.records), 4),
+        return {
+            "marginals": len(workload),
+            "stopped_after_seconds": round(took, 1),
+            "rounds": rounds,
+            "spent": round(1 - left, 3),
         }
-        print(name, found[name], file=sys.stderr, flush=True)
-    return found
+    took = time.process_time() - began
+    drawn = outcome.model.sample(table.records, seed=1)
+    return {
+        "marginals": len(workload),
+        "seconds": round(took, 1),
+        "rounds": rounds,
+        "sample_seconds": round(time.process_time() - began - took, 1),
+        "error": round(workload_error(table, outcome, workload, total=table.records), 4),
+        "error_of_records": round(workload_error(table, drawn, workload, total=table.records), 4),
+        "peak_mb": peak_mb(),
+    }
 
 
+BY_RESIDUALS, BY_TREES = AIM(oversized="skip", estimator="residual"), AIM(oversized="skip", max_model_mb=10.0)
 PARTS = {
     "adult": adult,
     "planned": planned,
     "triples": triples,
     "pairs": pairs,
-    "aim-2": lambda: aim(2),
-    "aim-3": lambda: aim(3),
+    "aim-2": lambda: aim(2, BY_RESIDUALS),
+    "tree-2": lambda: aim(2, BY_TREES),
+    "aim-3": lambda: aim(3, BY_RESIDUALS),
+    "tree-3": lambda: aim(3, BY_TREES),
 }
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ EPSILONS = (0.03, 0.1, 0.31, 1.0, 3.16, 10.0)
 RECORDS = (10**3, 10**4, 10**5, 10**6)
 ATTRIBUTES = 15
 FAILURE = 0.05
+OTHERS = 3
+"""Models without what noisy answers contradict: as many as there are such attributes, and no public data."""
 REPLACED = 2.0
 """Δ₁ of a marginal where a record is replaced by another."""
 
@@ -35,7 +37,10 @@ def main() -> None:
         for epsilon in EPSILONS:
             rho = float(Budget(epsilon=epsilon, delta=1e-9).rho()) * share
             more = excess(
-                odds_of_cuts(ATTRIBUTES), epsilon=math.sqrt(8 * rho), sensitivity=REPLACED, failure=FAILURE
+                odds_of_cuts(ATTRIBUTES, OTHERS),
+                epsilon=math.sqrt(8 * rho),
+                sensitivity=REPLACED,
+                failure=FAILURE,
             )
             shown.append(f"{more[0] / n:.2g}, {max(more) / n:.2g}")
         print(f"| {n:,} | " + " | ".join(shown) + " |")

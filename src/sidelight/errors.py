@@ -11,14 +11,18 @@
     │   ├── NotFittedError    a Synthesizer was used before it was fitted
     │   └── MissingExtraError an optional dependency is not installed
     ├── LedgerError           a ledger was edited, is another table's, unreadable exit code 2
+    │   └── LedgerUnavailableError  it cannot be reached, is full or read-only    exit code 2
     ├── CheckpointError       a journal belongs to another run, or was edited     exit code 2
     ├── ReleaseError          a release folder is incomplete, newer or edited     exit code 2
     │   └── UnsavedError      a release was paid for, and could not be written    exit code 130
     └── BudgetExhaustedError  the remaining budget does not suffice               exit code 3
+        └── PolicyError       the ledger's policy does not allow it               exit code 3
 
 A message says what was asked, what was found, and what to do next. It never contains a
 private value, an exact count or the address of a database.
 """
+
+import warnings
 
 from sidelight.sources import without_addresses
 
@@ -39,6 +43,11 @@ class InputError(SidelightError, ValueError):
 
 class SchemaError(InputError):
     """The schema itself is wrong."""
+
+    column: str | None = None
+    """The column whose declaration is wrong, where it is one column's."""
+    key: str | None = None
+    """The key of that declaration, such as ``bins``; None where no single one is to blame."""
 
 
 class DataError(InputError):
@@ -73,6 +82,10 @@ class LedgerError(SidelightError):
     """A ledger was edited, belongs to another table, or cannot be read."""
 
 
+class LedgerUnavailableError(LedgerError):
+    """A ledger cannot be reached or written now: its server or disk failed, is full, locked or read-only."""
+
+
 class CheckpointError(SidelightError):
     """A journal belongs to another run, or was edited."""
 
@@ -97,8 +110,19 @@ BudgetExhausted = BudgetExhaustedError
 """The same, under the name that people type."""
 
 
+class PolicyError(BudgetExhaustedError):
+    """The ledger's policy does not allow this run. Nothing was read and nothing was charged."""
+
+
 class PrivacyWarning(UserWarning):
     """A promise that is differentially private by the letter, but protects people little."""
+
+
+class UnrecordedWarning(UserWarning):
+    """Privacy that is spent while no ledger records it. Shown each time, unless a filter says otherwise."""
+
+
+warnings.filterwarnings("always", category=UnrecordedWarning, append=True)  # filters of the user's come first
 
 
 class PublicDataWarning(UserWarning):

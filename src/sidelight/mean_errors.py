@@ -94,6 +94,8 @@ class MarginalSet:
     """How many marginals the whole set has; more than ``places`` where an even part is measured."""
     steps: int
     """c_j."""
+    attributes: tuple[str, ...] = ()
+    """The attributes of which these are all marginals of the highest degree."""
     criteria: tuple[str, ...] = ()
     """The criteria that are judged by this mean, by name."""
 
@@ -112,7 +114,7 @@ class MeanErrors:
 
     >>> asked = MeanErrors.of([("a", "b"), ("b", "c")], Domain.of({"a": 2, "b": 2, "c": 2}), Rho)
     >>> [(part.name, part.of) for part in asked.sets]
-    [('2', 2), ('1', 3), ('a', 1), ('b', 2), ('c', 1)]
+    [('2', 2), ('1', 3), ('a', 1), ('c', 1)]
     >>> asked.l2_squared(Unit("replace")) == 4 * sum(part.steps**2 for part in asked.sets)
     True
     """
@@ -141,15 +143,28 @@ class MeanErrors:
             for kept, number in [_marginals_with(attr, degrees, chosen, inside)]
             if kept
         ]
-        # One attribute alone is all there is, and its mean is the headline.
-        by_attribute = by_attribute if len(by_attribute) > 1 else []
+        # Attributes whose marginals are those of another set share its mean: nothing is measured twice.
+        same: dict[frozenset[Attrs], list[str]] = {frozenset(kept): [] for _, kept, _ in by_degree}
+        own = []
+        for attr, kept, number in by_attribute:
+            if frozenset(kept) not in same:
+                own.append((attr, kept, number))
+            same.setdefault(frozenset(kept), []).append(attr)
+        by_attribute = own
         steps = _steps(len(by_degree) - 1, len(by_attribute), currency)
         kinds: list[Literal["degree", "attribute"]] = ["degree"] * len(by_degree)
         kinds += ["attribute"] * len(by_attribute)
         return cls(
             tuple(marginals),
             tuple(
-                MarginalSet(kind=kind, name=name, places=tuple(place[r] for r in kept), of=number, steps=c)
+                MarginalSet(
+                    kind=kind,
+                    name=name,
+                    places=tuple(place[r] for r in kept),
+                    of=number,
+                    steps=c,
+                    attributes=tuple(same[frozenset(kept)]),
+                )
                 for kind, (name, kept, number), c in zip(
                     kinds, [*by_degree, *by_attribute], steps, strict=True
                 )

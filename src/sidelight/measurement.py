@@ -43,6 +43,19 @@ class Measurement:
         """
         return replace(self, predicted=np.asarray(answer_of(self.query, model), dtype=np.float64).reshape(-1))
 
+    def averaged(self, *others: "Measurement") -> "Measurement":
+        """The inverse-variance mean with other answers to the same query, whose noise is independent.
+
+        >>> made = Measurement(Marginal(()), np.array([10.0]), 1.0)
+        >>> mean = made.averaged(Measurement(Marginal(()), np.array([16.0]), 2.0**0.5))
+        >>> mean.answer.round(3).tolist(), round(mean.stddev, 3)
+        ([12.0], 0.816)
+        """
+        every = (self, *others)
+        precision = sum(one.precision for one in every)
+        answer = sum(one.precision * one.answer for one in every) / precision
+        return Measurement(self.query, np.asarray(answer), 1 / math.sqrt(precision))
+
     @property
     def precision(self) -> float:
         """1/σ², the weight of this measurement in a least-squares fit."""

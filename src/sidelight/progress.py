@@ -2,11 +2,11 @@
 
 The phases of a run are plan, read, the rounds of the mechanism, and fit; the first counting of the
 table has a bar inside the rounds. A step tells outputs that were paid for, such as a selected
-marginal, and how much of the budget is left; counting tells only that it goes on.
+marginal, and how much of the budget is left; counting tells which share of it is done, in whole per cent.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 from unicodedata import category
@@ -103,6 +103,29 @@ class Bars:
 
     def _finish(self, task: "TaskID") -> None:
         self._bars.update(task, total=1.0, completed=1.0, what="done")
+
+
+def in_percent(tell: Callable[[float], None]) -> Callable[[float], None]:
+    """Tells every whole per cent once, and in order, however often it is itself told.
+
+    PRIVACY: in how many parts a table is counted follows from its number of records, and must not be seen.
+
+    >>> shares = []
+    >>> hear = in_percent(shares.append)
+    >>> hear(0.021), hear(0.022), hear(1.0)
+    (None, None, None)
+    >>> shares[:4], len(shares)
+    ([0.01, 0.02, 0.03, 0.04], 100)
+    """
+    told = 0
+
+    def hear(share: float) -> None:
+        nonlocal told
+        while told < min(int(100 * share), 100):
+            told += 1
+            tell(told / 100)
+
+    return hear
 
 
 def progress_of(wanted: "bool | Progress") -> Progress:

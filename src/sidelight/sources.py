@@ -69,6 +69,17 @@ def source_name(source: str | os.PathLike[str]) -> str:
     return f"{scheme}: {named}" if named and is_known else f"{scheme}://…"
 
 
+def has_password(text: str) -> bool:
+    """Whether an address holds a password, which belongs into a password file instead.
+
+    >>> has_password("postgresql://bob@host/survey#people"), has_password("postgresql://bob:4711@host/survey")
+    (False, True)
+    """
+    found = _ADDRESS.fullmatch(text)
+    login = "" if found is None else found[3].rpartition("@")[0].partition("/")[0]
+    return bool(_SECRET.search(text)) or ":" in login
+
+
 def ledger_name(where: str | os.PathLike[str]) -> str:
     """What a ledger is called unless somebody says: its fragment, its database, or its file's stem.
 

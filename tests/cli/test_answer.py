@@ -38,7 +38,7 @@ def test_both_parts_of_the_error_stand_beside_the_count(folder):
 
     for column in ("estimate", "std error", "noise", "model", "low", "high"):
         assert column in done.stdout
-    assert "The interval holds the noise, and what the model and public data add to it" in done.stderr
+    assert "The interval holds the noise, and what the model adds to it" in done.stderr
 
 
 def test_what_nothing_measured_together_is_told_to_be_the_models(folder):
@@ -104,3 +104,25 @@ def test_a_condition_that_cannot_be_read_is_refused(folder, where):
 
     assert done.exit_code != 0
     assert "where" in str(done.exception)
+
+
+@pytest.mark.parametrize("command", [("sample", "--records", 5), ("answer", "a"), ("report",)])
+def test_no_file_is_replaced_unless_that_is_meant(folder, tmp_path, command):
+    name, *more = command
+    precious = tmp_path / ("page.html" if name == "report" else "people.csv")
+    precious.write_text("a,b,c\n0,1,0\n", encoding="utf-8")
+    asked = [name, str(folder), *map(str, more), "--to", str(precious)]
+
+    refused = CliRunner().invoke(app, asked)
+
+    assert "exists already" in str(refused.exception.__cause__ or refused.exception)
+    assert precious.read_text(encoding="utf-8").startswith("a,b,c\n0,1,0")
+    sidelight(*asked, "--overwrite")
+    assert not precious.read_text(encoding="utf-8").startswith("a,b,c\n0,1,0")
+
+
+def test_a_report_may_replace_an_earlier_one(folder, tmp_path):
+    for title in ("first", "second"):
+        sidelight("report", folder, "--to", tmp_path / "page.html", "--title", title)
+
+    assert "<h1>second</h1>" in (tmp_path / "page.html").read_text(encoding="utf-8")

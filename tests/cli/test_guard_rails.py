@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sidelight as sl
@@ -124,7 +126,7 @@ def test_spending_that_nobody_records_is_said_to_be_so_each_time(folder, command
     for _ in range(2):
         done = sidelight(*command, folder=folder)
         assert done.returncode == 0, done.stderr
-        assert "no --ledger: this spending is recorded nowhere" in done.stderr
+        assert "warning: this spending is recorded nowhere" in done.stderr
 
 
 def test_a_ledger_shows_what_is_left_and_draws_what_was_used(folder):
@@ -138,6 +140,8 @@ def test_a_ledger_shows_what_is_left_and_draws_what_was_used(folder):
     assert "at most ε = " in shown
     assert len(bars) == 2
     assert bars[0].count("█") < bars[1].count("█") < 30
+    spent = [float(line.split("ε = ")[1].split()[0]) for line in bars]
+    assert 0 < spent[0] < spent[1] < spent[0] + 1.01  # two spendings together come to less than their sum
     assert "finds at most" in shown
 
 
@@ -159,3 +163,63 @@ def test_ctrl_c_while_importing_ends_without_a_traceback():
     assert done.returncode == 130
     assert "nothing was spent" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def spent_without_a_ledger(noise=None):
+    """Every way in Python to spend privacy that takes a ledger."""
+    table = sl.Table.of_codes(sl.Domain.of({"a": 3, "b": 2}), np.zeros((300, 2), dtype=np.uint8))
+    public = sl.Table.of_codes(table.domain, np.ones((30, 2), dtype=np.uint8))
+    schema = sl.Schema.from_domain({"a": 3, "b": 2})
+    asked = {"schema": schema, "workload": "1-way", "epsilon": 1.0}
+    values = [sl.Group([1.0, 2.0, 3.0] * 20, epsilon=0.5)]
+    frame = pa.table({"region": ["n", "s"] * 50, "income": [1.0, 2.0] * 50})
+    return {
+        "release": lambda: sl.release(table, **asked, delta=1e-9, progress=False, noise=noise),
+        "fit": lambda: sl.Synthesizer(
+            schema=schema, workload="1-way", progress=False, noise=noise
+        ).fit(table),
+        "screen": lambda: sl.screen(table, [public], **asked, noise=noise),
+        "best_mixture_error": lambda: sl.best_mixture_error(table, public, **asked, noise=noise),
+        "mixed_mean": lambda: sl.mixed_mean(values, bounds=(0, 5), alone=True, noise=noise),
+        "mixed_quantile": lambda: sl.mixed_quantile(values, 0.5, bounds=(0, 5), alone=True, noise=noise),
+        "grouped_mean": lambda: sl.grouped_mean(
+            frame, "income", by="region", cells=["n", "s"], epsilon=1.0, bounds=(0, 5), noise=noise
+        ),
+        "discover": lambda: sl.discover(
+            frame, "region", schema=schema, epsilon=1.0, delta=1e-6, noise=noise
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", spent_without_a_ledger())
+def test_in_python_too_spending_that_nobody_records_is_said_to_be_so_each_time(name):
+    spend = spent_without_a_ledger()[name]
+
+    for _ in range(2):
+        with pytest.warns(sl.UnrecordedWarning, match="this spending is recorded nowhere") as said:
+            spend()
+        assert len(said) == 1
+        assert said[0].filename == __file__  # the line of whoever called
+
+
+def test_the_warning_is_shown_every_time_by_default_and_a_filter_silences_it():
+    code = (
+        "import sys, warnings, sidelight as sl\n"
+        "if sys.argv[1:]: warnings.simplefilter('ignore', sl.UnrecordedWarning)\n"
+        "people = [sl.Group([1.0, 2.0] * 20, epsilon=0.5)]\n"
+        "for _ in range(3): sl.mixed_mean(people, bounds=(0, 5), alone=True)\n"
+    )
+
+    said = [
+        subprocess.run([sys.executable, "-c", code, *more], capture_output=True, text=True, check=True).stderr
+        for more in ([], ["quiet"])
+    ]
+
+    assert [text.count("recorded nowhere") for text in said] == [3, 0]
+
+
+@pytest.mark.parametrize("name", spent_without_a_ledger())
+def test_neither_a_ledger_nor_seeded_noise_is_warned_about(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sl.UnrecordedWarning)
+        spent_without_a_ledger(sl.testing.SeededNoise(1))[name]()

@@ -1,6 +1,7 @@
 """Ctrl-C in the middle of a command: it says how to go on, and going on pays nothing twice."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -52,9 +53,9 @@ def interrupt_after(monkeypatch, outputs):
     def interrupted():
         raise KeyboardInterrupt
 
-    def pay_then(self, event, look, draw):
+    def pay_then(self, event, look, draw, **more):
         asked.append(event)
-        return pay(self, event, look if len(asked) <= outputs else interrupted, draw)
+        return pay(self, event, look if len(asked) <= outputs else interrupted, draw, **more)
 
     monkeypatch.setattr(Door, "_pay_then", pay_then)
 
@@ -65,7 +66,10 @@ def test_ctrl_c_says_how_to_resume_and_the_same_command_does(opened, monkeypatch
         code, _, err = sidelight(*RELEASE, folder=opened)
 
     assert code == 130
-    assert "interrupted. What was paid for is kept in out.checkpoint." in err
+    said = re.search(
+        r"interrupted\. ε = ([0-9.]+) is spent so far\. What was paid for is kept in out\.checkpoint\.", err
+    )
+    assert 0 < float(said[1]) < 0.5
     assert "Repeat the same command" in err
     assert "Traceback" not in err
     assert not (opened / "out").exists()
@@ -87,7 +91,7 @@ def test_ctrl_c_before_anything_was_paid_promises_nothing_to_resume(opened, monk
         code, _, err = sidelight(*RELEASE, folder=opened)
 
     assert code == 130
-    assert "nothing was kept to resume from" in err
+    assert "interrupted. This attempt charged nothing: repeat the same command or call." in err
     assert ledger(opened)["spent"] == 0
 
 
@@ -117,6 +121,42 @@ def test_the_library_notes_how_to_resume_on_the_interrupt_itself(opened, monkeyp
     assert "the same command or call" in " ".join(getattr(stopped.value, "__notes__", []))
 
 
+def test_the_library_says_what_a_run_without_a_checkpoint_has_lost(opened, monkeypatch):
+    import sidelight as sl
+
+    interrupt_after(monkeypatch, 2)
+
+    with pytest.raises(KeyboardInterrupt) as stopped, pytest.warns(sl.UnrecordedWarning):
+        sl.release(
+            opened / "t.csv", schema=opened / "t.toml", epsilon=0.5, delta=1e-9, mechanism="mwem",
+            workload="2-way", progress=False,
+        )  # fmt: skip
+
+    (note,) = stopped.value.__notes__
+    assert re.match(r"ε = 0\.[0-9]+ is spent, and nothing was kept to resume from", note)
+
+
+def test_ctrl_c_in_the_middle_of_a_query_is_no_bug(opened, monkeypatch):
+    """DuckDB ends such a query with an error of its own."""
+    stopped = mock.Mock(side_effect=RuntimeError("Query interrupted"))
+    with monkeypatch.context() as patched:
+        patched.setattr("sidelight.data.engines.duckdb.DuckDBSource.run", stopped)
+        code, _, err = sidelight(*RELEASE, folder=opened)
+
+    assert stopped.called
+    assert code == 130
+    assert "interrupted. This attempt charged nothing" in err
+
+
+def test_a_rehearsal_that_is_interrupted_says_that_it_costs_nothing(opened, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("sidelight.evaluation.rehearsal.rehearse", mock.Mock(side_effect=KeyboardInterrupt))
+        code, _, err = sidelight("rehearse", "--public", "t.csv", "--schema", "t.toml", folder=opened)
+
+    assert code == 130
+    assert "interrupted. Nothing was charged: a rehearsal reads public data alone." in err
+
+
 @pytest.mark.slow
 def test_a_real_signal_ends_in_the_same_sentence(opened):
     child = subprocess.Popen(
@@ -133,3 +173,26 @@ def test_a_real_signal_ends_in_the_same_sentence(opened):
     assert "Traceback" not in err
     assert sidelight(*RELEASE, folder=opened)[0] == 0
     assert len(ledger(opened)["runs"]) == 1
+
+
+def test_no_error_of_a_library_keeps_its_text_but_one_of_our_own_does():
+    import pyarrow as pa
+
+    from sidelight.data.engines.duckdb import silent_errors
+    from sidelight.errors import DataError
+
+    for one in (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        with pytest.raises(DataError) as silenced, silent_errors():
+            raise one("4711")
+        assert "4711" not in str(silenced.value)
+    with pytest.raises(RuntimeError, match="ours"), silent_errors():
+        raise RuntimeError("ours")
+
+
+def test_a_ledger_that_is_away_hides_no_word_on_how_to_go_on(monkeypatch):
+    from sidelight.errors import LedgerUnavailableError
+    from sidelight.releases import run
+
+    monkeypatch.setattr(run, "_spent", mock.Mock(side_effect=LedgerUnavailableError("gone")))
+
+    assert run._spent_so_far(mock.Mock(), "run") == ""

@@ -59,7 +59,6 @@ def test_groups_have_their_own_epsilon_and_a_picture(command, people):
     assert "95% interval" in outcome.stdout
     assert "patients" in outcome.stdout
     assert "●" in outcome.stdout
-    assert "no --ledger" in outcome.stderr
     assert (people / "picture.svg").read_text().startswith("<svg")
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from sidelight.cli.app import app
 from sidelight.data.schema import Schema
-from sidelight.errors import PublicDataWarning
+from sidelight.errors import PublicDataWarning, SettingError
 
 PEOPLE = 300
 
@@ -109,3 +109,62 @@ def test_from_the_file_to_the_report(hospital):
     page = (hospital / "report.html").read_text(encoding="utf-8")
     assert "nothing is told of admitted, insured, income" in page
     assert "P2" not in page
+
+
+@pytest.fixture
+def ward(tmp_path):
+    """Visits of people who come several times, as a spreadsheet in the south of Germany writes them."""
+    for name, seed in (("old", 1), ("new", 2)):
+        draw = random.Random(seed)
+        lines = ["Nummer;Geschlecht;Straße;Kosten"]
+        for place in range(400):
+            who = 7 if place < 150 else draw.randrange(120)
+            cost = f"{draw.randint(10, 99)},{draw.randint(0, 9)}0" if draw.random() > 0.05 else "n/a"
+            lines.append(f"P{who};{draw.choice('wmWM')};{draw.choice(['Ödweg', 'Höhe', 'Au'])};{cost}")
+        (tmp_path / f"{name}.csv").write_bytes("\r\n".join([*lines, ""]).encode("latin-1"))
+    with contextlib.chdir(tmp_path):
+        yield tmp_path
+
+
+@pytest.mark.slow
+def test_how_a_file_is_written_holds_for_every_command(ward):
+    how = ["--encoding", "latin-1", "--delimiter", ";", "--decimal", ","]
+    sidelight("schema", "draft", "old.csv", "--out", "ward.toml", *how)
+    text = (ward / "ward.toml").read_text(encoding="utf-8")
+    unit = 'relation = "replace"\nrecords = "auto"\nperson = "Nummer"'
+    text = text.replace('relation = "replace"\nrecords = 1', unit)
+    # A hundred and twenty texts are few enough for labels: the person who drafts knows better.
+    before, _, rest = text.partition("[columns.Nummer]")
+    (ward / "ward.toml").write_text(before + "[columns." + rest.partition("[columns.")[2], encoding="utf-8")
+    schema = Schema.read("ward.toml")
+    assert [column.name for column in schema.columns] == ["Geschlecht", "Straße", "Kosten"]
+    assert schema.column("Straße").labels == ("Au", "Höhe", "Ödweg")
+
+    assert "fits the schema" in sidelight("schema", "check", "new.csv", "--schema", "ward.toml").stdout
+    asked = ["--schema", "ward.toml", "--epsilon", 1]
+    planned = sidelight("plan", *asked, "--delta", 1e-9, "--public", "old.csv", "--workload", "1-way").stdout
+    assert "400 records tell of Geschlecht, Straße, Kosten" in planned
+    assert "of each Nummer are used" in planned
+    sidelight("discover", "new.csv", *asked, "--delta", 1e-9, "--column", "Straße", "--public", "old.csv")
+    for command in ("mean", "quantile"):
+        told = sidelight(
+            command, "new.csv", *asked, "--value", "Kosten", "--bounds", 0, 100, "--missing", 50,
+            "--public", "old.csv", "--json",
+        )  # fmt: skip
+        answer = json.loads(told.stdout)
+        assert 30 < answer["estimate"] < 80
+        assert answer["card"]["unit"]["person"] == "Nummer"
+    by = sidelight(
+        "mean", "new.csv", *asked, "--value", "Kosten", "--bounds", 0, 100, "--missing", 50, "--by", "Straße",
+        "--public", "old.csv", "--records", 2, "--json",
+    )  # fmt: skip
+    assert [cell["cell"] for cell in json.loads(by.stdout)["cells"]] == ["Au", "Höhe", "Ödweg"]
+
+
+def test_records_of_people_need_a_column_of_people(ward):
+    asked = ["mean", "new.csv", "--value", "Kosten", "--bounds", 0, 100, "--epsilon", 1, "--records", 2]
+
+    done = CliRunner().invoke(app, [str(one) for one in asked])
+
+    assert isinstance(done.exception, SettingError)
+    assert "--records needs a column that says who each record is about" in str(done.exception)

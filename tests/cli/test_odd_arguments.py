@@ -159,6 +159,11 @@ def test_a_place_that_is_none_is_refused_in_a_sentence(folder, command, place):
     refused([place if part == "@" else part for part in command], folder)
 
 
+@pytest.mark.parametrize("place", ["", ".", "..", "/", "nul\0l"])
+def test_a_private_report_needs_a_name(folder, place):
+    refused(["report", "out", "--against", "people.csv", "--to", place], folder)
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -175,13 +180,41 @@ def test_numbers_that_cannot_be_are_refused(folder, more):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [("half", "'half'"), ("0,5", "'0,5'. Decimals have a point: 0.5.")]
+    ("given", "told"),
+    [
+        ("half", "--epsilon must be a number, such as 0.5; got 'half'."),
+        ("0,5", "'0,5'. Decimals have a point: 0.5."),
+        ("0.5,1", "got '0.5,1'."),
+    ],
 )
 def test_an_epsilon_that_is_no_number_is_quoted(folder, given, told):
     code, said = sidelight(["plan", "--schema", "people.toml", "--epsilon", given], folder)
 
     assert code == 2
     assert told in said
+    assert "Separate" not in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ("rehearse --epsilon 0.3,1", "got '0.3,1'. Separate several by spaces: 0.3 1."),
+        ("rehearse --epsilon 1 2,3", "EPSILON must be a number"),
+        ("sample out --to s.csv --records a", "--records must be a whole number; got 'a'."),
+        ("sample out --to s.csv --records 0", "--records must be at least 1; got '0'."),
+        ("answer out --confidence 2", "--confidence must be at most 0.9999; got '2'."),
+        (
+            "ledger open new.ledger --epsilon 1",
+            "Missing option '--delta': δ promised, well below 1/n, such as 1e-9",
+        ),
+    ],
+)
+def test_what_a_command_line_lacks_or_gets_wrong_is_said_in_plain_words(folder, argv, told):
+    code, said = sidelight(argv.split(), folder)
+
+    assert code == 2
+    assert told in said
+    assert "Input should" not in said
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def test_a_report_that_replaces_an_open_one_is_private_too(people):
     release(people)
     (people / "r.PRIVATE.html").write_text("an older one, open to all")
 
-    sidelight("report", "out", "--to", "r.html", "--against", "people.csv", folder=people)
+    sidelight("report", "out", "--to", "r.html", "--against", "people.csv", "--overwrite", folder=people)
 
     assert rights(people / "r.PRIVATE.html") == 0o600
     assert "an older one" not in (people / "r.PRIVATE.html").read_text()

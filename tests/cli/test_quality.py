@@ -63,7 +63,7 @@ def test_quality_can_be_switched_off(folder):
     assert "off by" not in done.stderr
 
 
-@pytest.mark.parametrize("share", ["1", "-0.5", "nan", "1e-18"])
+@pytest.mark.parametrize("share", ["1", "-0.5", "nan", "1e-18", "0.999"])
 def test_a_share_that_is_none_is_refused_and_nothing_is_charged(folder, share):
     done = release(folder, f"--quality-share={share}")
 

@@ -63,6 +63,7 @@ def test_an_accuracy_that_no_epsilon_reaches_is_said_to_be_out_of_reach(folder):
     [
         (("--epsilon", 0), "epsilon must be a finite number above 0"),
         (("--accuracy", 0), "accuracy must be a finite number above 0"),
+        (("--accuracy", 5), "--accuracy must be below 2 (200%)"),
         (("--mechanism", "best"), "mechanism must be one of"),
         (("--svg", "nowhere/r.svg"), "nowhere"),
     ],
@@ -79,3 +80,13 @@ def test_too_small_a_public_table_ends_with_2(folder):
 
     assert refused.returncode == 2
     assert "too few to rehearse on" in refused.stderr
+
+
+def test_a_single_column_that_public_data_lack_is_told_as_one(folder):
+    ages = [line.split(",")[0] for line in (folder / "old.csv").read_text().splitlines()]
+    (folder / "ages.csv").write_text("\n".join(ages) + "\n")
+
+    done = rehearse(folder, "--workload", "1-way", "--epsilon", 1, "--mechanism", "aim", public="ages.csv")
+
+    assert done.returncode == 0, done.stderr
+    assert "tells nothing of work, so tables with it are not played" in done.stderr

@@ -52,7 +52,7 @@ def test_a_program_gets_json(files):
 
     ranked = json.loads(outcome.stdout)
     assert [found["name"] for found in ranked] == ["good.csv", "bad.csv"]
-    assert set(ranked[0]) == {"name", "best_mixture_error", "stddev", "verdict", "sentence"}
+    assert set(ranked[0]) == {"name", "best_mixture_error", "stddev", "verdict", "sentence", "left_out"}
 
 
 def test_files_that_are_called_alike_are_told_apart(files):
@@ -68,3 +68,25 @@ def test_files_that_are_called_alike_are_told_apart(files):
 def test_a_table_that_is_named_twice_is_refused(files):
     with pytest.raises(SettingError, match="both called"):
         ask(files, "--public", str(files / "good.csv"))
+
+
+def test_a_table_that_lacks_a_column_is_judged_by_the_others(files):
+    lines = (files / "good.csv").read_text().splitlines()
+    (files / "part.csv").write_text("\n".join(line.split(",")[0] for line in lines) + "\n")
+    options = ["--public", str(files / "part.csv"), "--json", "--workload", "1-way"]
+
+    found = {one["name"]: one for one in json.loads(ask(files, *options).stdout)}
+
+    assert found["part.csv"]["left_out"] == ["sex"]
+    assert "It tells nothing of sex: tables with it are not judged" in found["part.csv"]["sentence"]
+    assert found["good.csv"]["left_out"] == []
+    assert abs(found["part.csv"]["best_mixture_error"]) < 0.1
+
+
+def test_a_table_of_which_no_marginal_can_be_judged_is_refused_before_anything_is_read(files):
+    (files / "part.csv").write_text("age\n1\n2\n")
+
+    with pytest.raises(
+        SettingError, match=r"'part\.csv' tells nothing of sex, and the workload has no table"
+    ):
+        ask(files, "--public", str(files / "part.csv"))

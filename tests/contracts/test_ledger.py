@@ -5,12 +5,13 @@ from fractions import Fraction
 
 import pytest
 
-from sidelight.errors import BudgetExhausted, LedgerError, SettingError
+from sidelight.errors import BudgetExhausted, LedgerError, PolicyError, SettingError
 from sidelight.privacy.accountant import Accountant
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Exponential, Gaussian, Laplace
 from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 
@@ -452,3 +453,38 @@ def test_a_ticket_that_was_brought_here_is_brought_once(ledger):
 
     assert [payment.ticket for payment in ledger.payments(run)] == ["t", None]
     ledger.verify()
+
+
+# --- policies: a line like any other -----------------------------------------------------------------------
+
+
+def test_a_policy_decides_in_every_kind_of_ledger(ledger):
+    ledger.set_policy({"most": {"release": 0.5, "month": 0.5}, "allow": {"mechanisms": ["aim"]}})
+    half, aim = Budget(epsilon=0.5, delta=1e-9).rho(), Purpose.of("aim", approved_by="A. Ito")
+    before = ledger.head
+
+    with pytest.raises(PolicyError, match="'mwem' is not allowed"):
+        ledger.begin(half, label="first", purpose=Purpose.of("mwem"))
+    assert ledger.head == before
+    run = ledger.begin(half, label="first", purpose=aim)
+    with pytest.raises(PolicyError, match="a month"):
+        ledger.begin(half / 100, label="second", purpose=aim)
+    ledger.append(gaussian(half / 2), run=run, nth=0)
+    ledger.close(run)
+    ledger.begin(half / 2, label="second", purpose=aim)
+
+    assert ledger.run(run).purpose == aim
+    assert [one.purpose for one in ledger.runs()] == [aim, aim]
+    ledger.verify()
+
+
+def test_a_table_is_still_known_after_the_policy_changed(ledger):
+    ledger.for_table({"file": "aa"})
+    ledger.close(ledger.begin(BUDGET.rho() / 4, label="first"))
+    ledger.set_policy({"most": {"release": 0.5}})
+    ledger.set_policy(None)
+
+    ledger.for_table({"file": "bb"})
+    with pytest.raises(LedgerError, match="another table"):
+        ledger.begin(BUDGET.rho() / 4, label="of somebody else")
+    assert ledger.has_other_schema({"records x": "1"}) is False

@@ -28,6 +28,7 @@ from sidelight.mechanisms.gem.gem import GEM
 from sidelight.mechanisms.gem.gem_pub import GEMPub
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.jam import JAM
+from sidelight.mechanisms.ladder.ladder import Ladder
 from sidelight.mechanisms.mst import MST
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
@@ -106,6 +107,8 @@ CASES = [
     Case(MST(rare_below=40.0, one_way_share=0.1)),
     Case(HDMM()),
     Case(HDMM(objective="maximum")),
+    Case(Ladder()),
+    Case(Ladder(accounting="pure")),
     Case(
         DualQuery(queries_per_round=20, max_rounds=20),
         patient={"queries_per_round": 60, "max_rounds": 120, "step": 8.0},
@@ -131,7 +134,7 @@ CASES = [
     Case(
         InGroups(inner=MWEM(rounds=3, candidates="queries")),
         scene="fine",
-        patient={"inner": MWEM(rounds=200, candidates="queries")},
+        patient={"inner": MWEM(rounds=40, candidates="queries")},
     ),
 ]
 

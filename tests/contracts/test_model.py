@@ -11,7 +11,6 @@ from sidelight.errors import WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement
-from sidelight.models.blend import Blend
 from sidelight.models.components import Components
 from sidelight.models.evidence import along
 from sidelight.models.histogram import Histogram
@@ -48,7 +47,6 @@ _ROWS = np.random.default_rng(5).random((20, _BLOCKS.width))
 for _columns in _BLOCKS.columns:
     _ROWS[:, _columns] /= _ROWS[:, _columns].sum(axis=1, keepdims=True)
 MODELS["product mixture"] = ProductMixture(_BLOCKS, _ROWS, TOTAL)
-MODELS["blend"] = Blend(MODELS["graphical"], MODELS["support"], 0.4)
 GROUPING = Grouping(DOMAIN, {"c": (0, 0, 1, 1)})
 MODELS["refined"] = Refined(
     MirrorDescent().estimate(GROUPING.domain, [], total=TOTAL),

@@ -72,15 +72,19 @@ def kept_in_python(lines, *, records: int, key: str = KEY) -> Counter:
             kept[codes_of(line)] += 1
         else:
             people[line[0]][codes_of(line)] += 1
+    prime = 2**31 - 1
     for who, codes in people.items():
+        digits = hashlib.sha256(f"{key[:20]}/{who}".encode()).hexdigest()
+        a, b = int(digits[:8], 16) % prime, int(digits[8:16], 16) % prime
         ranked = []
         for code, times in codes.items():
             # 4 · 5 · 2⁴⁰ is below 2⁶², and another 2²⁰ above: the last code is a word of its own.
             first = ((code[0] * 5 + code[1]) * 2**20 + code[2]) * 2**20 + code[3]
             for number in range(1, times + 1):
-                text = f"{key[:20]}/{first}/{code[4]}/{number}/{who}"
-                ranked.append((hashlib.sha256(text.encode()).hexdigest()[:16], code))
-        kept.update(code for _, code in sorted(ranked)[:records])
+                parts = [first % prime, first // prime, code[4] % prime, code[4] // prime, number + b]
+                z = sum(part * a**power for power, part in enumerate(reversed(parts)))
+                ranked.append((pow(z, 5, prime), first, code[4], number, code))
+        kept.update(code for *_, code in sorted(ranked)[:records])
     return kept
 
 
@@ -246,15 +250,19 @@ def test_people_but_the_one_who_differs_keep_the_same_records(others, one, anoth
     assert abs(with_one.total() - with_other.total()) <= unit.records
 
 
-def test_a_sample_favours_no_kind_of_record():
-    """Of nine records of one kind and one of another, one record is kept: a tenth of the time the other."""
-    lines = [(f"p{i}", "a" if j else "ü", 5, 1, 1, 1) for i in range(4000) for j in range(10)]
+@pytest.mark.parametrize("records", [1, 4])
+@pytest.mark.parametrize("step", [0, 1, 1000])
+def test_a_sample_favours_no_record(step, records):
+    """Of ten records a person, equal but for one or all different, every one is kept as often as another."""
+    lines = [(f"p{i}", "a", 5, 7 + step * j, 1, 0 if j else 1) for i in range(4000) for j in range(10)]
 
-    kept = kept_of(lines, records=1)
+    kept = kept_of(lines, records=records)
 
-    rare = kept[2, 0, 1, 1, 1]
-    assert kept.total() == 4000
-    assert abs(rare - 400) < 5 * np.sqrt(4000 * 0.1 * 0.9)
+    share = records / 10
+    assert kept.total() == 4000 * records
+    for j in range(10) if step else [0]:
+        times = kept[0, 0, 7 + step * j, 1, 0 if j else 1]
+        assert abs(times - 4000 * share) < 5 * np.sqrt(4000 * share * (1 - share))
 
 
 @pytest.mark.parametrize(

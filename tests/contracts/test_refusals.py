@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sidelight as sl
-from sidelight.errors import InputError
+from sidelight.errors import InputError, WorkloadError
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger, Promise
@@ -35,6 +35,8 @@ MECHANISMS = {
     "aim by residuals": ("aim", {"rounds_per_attribute": 3, "estimator": "residual"}),
     "mst": ("mst", {}),
     "hdmm": ("hdmm", {}),
+    "ladder": ("ladder", {}),
+    "ladder in pure ε": ("ladder", {"accounting": "pure"}),
     "dualquery": ("dualquery", {"max_rounds": 4, "queries_per_round": 5}),
     "gem": ("gem", TINY),
     "gem as first published": ("gem", TINY | {"form": "gem"}),
@@ -112,6 +114,16 @@ def test_every_workload_at_every_budget_is_refused_uncharged_or_gives_a_release(
         outcome(kind, workload, epsilon=epsilon, unit=unit)
 
 
+@pytest.mark.parametrize("query", [lambda table: table["a"] ** 2, {"query": "median", "attrs": ["a"]}, 3])
+def test_queries_that_are_no_sums_of_counts_are_refused_with_what_to_do(query):
+    book = MemoryLedger(Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "people"))
+
+    with pytest.raises(WorkloadError, match=r"a weighted sum of counts; got a .*sl\.mixed_quantile"):
+        sl.release(people(20), schema=SCHEMA, epsilon=1.0, workload=[query], ledger=book, progress=False)
+
+    assert not list(book.runs())
+
+
 @pytest.mark.parametrize("workload", ["zero", "short", "fractions"])
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: f"{unit.relation}-{unit.records}")
 def test_linear_queries_that_no_mechanism_could_answer_are_refused(workload, unit):
@@ -146,7 +158,7 @@ def test_shares_beyond_the_budget_are_refused_before_the_total_is_paid_for():
     with pytest.raises(InputError, match="more than the whole budget"):
         sl.release(
             people(400), schema=SCHEMA, epsilon=0.5, mechanism="aperture", workload="2-way", ledger=book,
-            total_share=0.5, one_way_share_alone=0.9, progress=False,
+            total_share=0.5, one_way_share=0.9, progress=False,
         )  # fmt: skip
     assert not list(book.runs())
 

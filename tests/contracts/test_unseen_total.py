@@ -52,9 +52,9 @@ class Asked:
         self._noted.append(attrs)
         return self._table.count(attrs)
 
-    def count_many(self, wanted):
+    def count_many(self, wanted, tell):
         self._noted.append(tuple(wanted))
-        return self._table.count_many(wanted)
+        return self._table.count_many(wanted, tell)
 
 
 class Indifferent(Score):

@@ -10,6 +10,7 @@ import pytest
 import typer
 
 import sidelight
+from sidelight.mechanisms.registry import mechanism_of, names
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -73,6 +74,15 @@ def test_the_papers_of_every_mechanism_are_on_the_page_that_helps_to_choose():
     assert "- `aim`: McKenna, Mullins, Sheldon, Miklau, " in filled
     assert "- `pmw-pub`: Liu, Vietri, Steinke, Ullman, Wu, " in filled
     assert "<!-- papers -->" not in filled
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_page_of_a_mechanism_lists_its_settings(name):
+    page = DOCS / "papers" / ("gem.md" if name == "gem-pub" else f"{name.replace('-', '_')}.md")
+    first_cells = re.findall(r"^\| (`[^|]+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = {setting for cell in first_cells for setting in re.findall(r"`(\w+)`", cell)}
+
+    assert mechanism_of(name).settings().keys() - listed == set()
 
 
 def test_every_command_and_option_is_in_the_reference():

@@ -32,6 +32,7 @@ GOOD_SETTINGS = {
     "aim": ["max_model_mb=1", "max_rounds=2"],
     "dualquery": ["max_rounds=3", "step=0.1"],
     "hdmm": ["objective=maximum", "reconstruction=least-squares"],
+    "ladder": ["accounting=pure", "pairs=1", "fading=0.5"],
     "mst": ["max_model_mb=1", "rare_below=9"],
     "pmw-pub": ["rounds=2"],
     "barak": ["x=1"],
@@ -158,7 +159,9 @@ class Maker:
 
 
 def _release(m: Maker) -> list[str]:
-    mechanism = m.draw.choice(["mwem", "mwem", "aim", "mst", "hdmm", "dualquery", "pmw-pub", "barak"])
+    mechanism = m.draw.choice(
+        ["mwem", "mwem", "aim", "mst", "hdmm", "ladder", "dualquery", "pmw-pub", "barak"]
+    )
     argv = ["release", m.table(), *m.schema(), *m.ledger(), *m.workload(), *m.out("made")]
     argv += m.option("--epsilon", ["0.5", "1", "0.1"], NUMBERS)
     argv += m.option("--mechanism", [mechanism], ["nope", "", "jam", "aperture", "mwem-pub", "\0"])
@@ -187,7 +190,7 @@ def _plan(m: Maker) -> list[str]:
     argv += m.option("--epsilon", ["1", "0.1"], NUMBERS) + m.option("--delta", ["1e-6"], NUMBERS, 0.7)
     argv += m.option(
         "--mechanism",
-        ["auto", "mwem", "aim", "mst", "hdmm", "dualquery", "jam", "aperture", "barak"],
+        ["auto", "mwem", "aim", "mst", "hdmm", "ladder", "dualquery", "jam", "aperture", "barak"],
         ["nope", "", "pmw-pub"],
         0.7,
     )

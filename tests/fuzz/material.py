@@ -17,7 +17,9 @@ from pyarrow import parquet
 
 PLANTED = ("zqvalue7731", "zqlabel8842", "zqpass5519", "7654321")
 """Of private records (two of them in columns that the schema reads, one in none), and of addresses."""
-PASSWORD_URL = f"postgresql://bob:{PLANTED[2]}@127.0.0.1:1/db?password={PLANTED[2]}"
+IN_ODD_ALONE = (PLANTED[1], PLANTED[3])
+PASSWORD = PLANTED[2]
+PASSWORD_URL = f"postgresql://bob:{PASSWORD}@127.0.0.1:1/db?password={PASSWORD}"
 
 SCHEMA = """[unit]
 relation = "replace"

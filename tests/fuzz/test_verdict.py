@@ -132,6 +132,22 @@ def test_a_command_that_echoes_a_private_value_or_a_password_is_found(outcome_of
     assert found == [f"showed {material.PLANTED[0]}", f"showed {material.PLANTED[2]}"]
 
 
+@pytest.mark.parametrize(
+    ("argv", "secret"),
+    [
+        (["screen", "people.csv", "--public", "odd.csv"], False),
+        (["prior", "fit", "odd.csv"], False),
+        (["screen", "odd.csv", "--public", "people.csv"], True),
+        (["screen", "odd.csv", "--public", "odd.csv"], True),
+        (["screen", "people.csv"], True),
+    ],
+)
+def test_values_may_be_shown_of_a_table_that_is_said_to_be_public_and_of_no_other(argv, secret):
+    shown = verdict.Outcome(argv, 0, "", f"such as {material.IN_ODD_ALONE[0]}", {}, {})
+
+    assert bool(verdict.faults(shown)) == secret
+
+
 def test_a_refusal_without_a_word_is_found(outcome_of, planted):
     def silent():
         raise SystemExit(2)

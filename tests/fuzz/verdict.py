@@ -3,9 +3,10 @@
 import contextlib
 import sqlite3
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
-from material import PLANTED
+from material import IN_ODD_ALONE, PASSWORD, PLANTED
 
 CODES = {0, 2, 3, 4, 130}
 CHARGING = {"release", "screen", "mean", "quantile"}
@@ -61,11 +62,20 @@ def faults(outcome: Outcome) -> list[str]:
         *said.splitlines(),
         *(content.decode("utf-8", "replace") for content in outcome.written.values()),
     ]
-    # A drafted schema shows what is in its table, which is public: passwords are not.
-    for planted in [PLANTED[2]] if outcome.argv[:2] == ["schema", "draft"] else PLANTED:
+    for planted in secrets_of(outcome.argv):
         if any(planted in text for text in shown):
             found.append(f"showed {planted}")
     return found
+
+
+def secrets_of(argv: list[str]) -> list[str]:
+    """What this command must never show."""
+    if argv[:2] == ["schema", "draft"]:  # shows what is in its table, which is public: passwords are not
+        return [PASSWORD]
+    before = [flag for flag, word in pairwise(["", *argv]) if "odd.csv" in word]
+    # Values of public data may be spoken about: --public names it, and `prior fit` takes nothing else.
+    is_public = before != [] and (set(before) == {"--public"} or argv[:2] == ["prior", "fit"])
+    return [one for one in PLANTED if not (is_public and one in IN_ODD_ALONE)]
 
 
 def may_write(argv: list[str]) -> bool:

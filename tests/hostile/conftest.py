@@ -3,5 +3,4 @@
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "benchmarks" / "utility")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "utility"))

@@ -3,14 +3,11 @@
 from functools import cache
 from statistics import fmean
 
-import numpy as np
 import pytest
 from hostile_tables import hostile
-from small_town import DOMAIN, drawn
+from small_town import DOMAIN, OTHER, PRIVATE, PUBLIC
 
 from sidelight.curator.curator import Curator
-from sidelight.data.domain import Domain
-from sidelight.data.table import Table
 from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.privacy.budget import Budget
@@ -22,10 +19,10 @@ from sidelight.testing import SeededNoise
 
 pytestmark = pytest.mark.slow
 
-PRIVATE, PUBLIC = drawn(20_000, seed=1), drawn(3_000, seed=2)
-OTHER = Table.of_codes(Domain.of({"x": 7, "y": 2}), np.stack([np.arange(900) % 7, np.arange(900) % 2], 1))
 WORKLOAD = Workload.marginals(DOMAIN, degree=3)
-SEEDS = (0, 1)
+SEEDS = {0.1: range(16), 1.0: range(2)}
+"""Of each ε. At 0.1 one release strays some 7% from the mean of its like, so that the ratio of two means over
+16 seeds is off by 2.5%; with two seeds it would be off by 7%, and tell nothing about a tenth."""
 
 
 def error(public, epsilon, seed):
@@ -38,7 +35,7 @@ def error(public, epsilon, seed):
 
 @cache
 def error_without(epsilon):
-    return fmean(error(None, epsilon, seed) for seed in SEEDS)
+    return fmean(error(None, epsilon, seed) for seed in SEEDS[epsilon])
 
 
 @pytest.mark.parametrize(
@@ -47,22 +44,22 @@ def error_without(epsilon):
         ("locked", 1.0),
         ("one record", 1.0),
         ("bait", 1.0),
-        ("locked", 0.1),
         ("pairs reversed", 0.1),
+        ("locked", 0.1),
         ("labels permuted in all", 0.1),
         ("another table", 0.1),
     ],
 )
 def test_a_lie_hardly_costs_more_than_no_public_data(lie, epsilon):
-    lies = {seed: hostile(lie, PRIVATE, PUBLIC, other=OTHER, seed=seed) for seed in SEEDS}
+    lies = {seed: hostile(lie, PRIVATE, PUBLIC, other=OTHER, seed=seed) for seed in SEEDS[epsilon]}
 
-    misled = fmean(error(lies[seed], epsilon, seed) for seed in SEEDS)
+    misled = fmean(error(lies[seed], epsilon, seed) for seed in SEEDS[epsilon])
 
     assert misled <= 1.1 * error_without(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_good_public_data_help(epsilon):
-    helped = fmean(error(PUBLIC, epsilon, seed) for seed in SEEDS)
+    helped = fmean(error(PUBLIC, epsilon, seed) for seed in SEEDS[epsilon][:2])
 
     assert helped <= 0.8 * error_without(epsilon)

@@ -45,7 +45,8 @@ def behind_the_curator(monkeypatch):
     """Calls ``grouped_mean`` and gives the exact values and cells that it hands to its curator."""
     seen: list[tuple[list[float], list[int]]] = []
 
-    def hand_over(values, codes, cells, grid, **settings):
+    def hand_over(values, codes, cells, grid, people, **settings):
+        assert people is None
         seen.append((values.tolist(), codes.tolist()))
         raise SeenError
 
@@ -134,7 +135,7 @@ def test_one_value_changes_nobody_elses_on_the_command_line(changed, options, ho
 
     def read(table):
         asked = GroupOptions(table=table, value="income", bounds=(0, 100), missing="50", **options)
-        groups = read_groups(asked)
+        groups = read_groups(asked, way="mean")
         return [value for group in groups for value in group._values.tolist()]
 
     before = read(changes.HOLDERS[holder](columns, tmp_path))

@@ -296,8 +296,10 @@ def test_a_release_samples_only_records_that_keep_the_constraints():
         ('order = ["inpatient", "visits"]', "in a sum and in another"),
         ('sum = ["inpatient", "admitted"]\ntotal = "visits"', "cannot be added up"),
         ('column = "ward"\ndetermines = "clinic"\nmap = { A = "east" }', "no label of 'clinic'"),
+        ('column = "ward"\ndetermines = "clinic"\nmap = { A = "south" }', "'A' has two labels of 'clinic'"),
+        ('column = "clinic"\ndetermines = "ward"\nmap = { north = "A" }', "'B' has two labels of 'ward'"),
         (
-            'column = "ward"\ndetermines = "clinic"\nmap = { A = "south" }\nviolated = "drop"',
+            'column = "ward"\ndetermines = "clinic"\nmap = { A = "north" }\nviolated = "drop"',
             "violated must be",
         ),
         ('order = ["admitted", "discharged"]\nsum = ["a"]', "must have the keys"),

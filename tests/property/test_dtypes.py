@@ -6,20 +6,24 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cards import card_of
 from sidelight.data.columns.column import CategoricalColumn, IntegerColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError
+from sidelight.models.support import Support
+from sidelight.releases.release import Release
 
 RECORDS = 60
 LEVELS = ["low", "mid", "high"]
 
 
 def came_out(public, **how):
-    """The synthetic frame of a schema that was drafted from this one, and written and read again."""
+    """A release's sample under a schema that was drafted from this frame, and written and read again."""
     schema = Schema.from_toml(Schema.draft(public, **how).to_toml())
     table = Table.read(public, schema)
-    return Table.of_codes(schema.domain, table.codes(), schema=schema, kind=table.kind).to_frame(seed=3)
+    model = Support.of_table(table, total=RECORDS)
+    return Release(model, (), card_of(model), schema, table.kind).sample(seed=3)
 
 
 def pandas_frame():

@@ -1,4 +1,4 @@
-"""The judgement of blends moves by no more than its sensitivity between any two neighbours."""
+"""The judgement of mixtures moves by no more than its sensitivity between any two neighbours."""
 
 from fractions import Fraction
 
@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
+from sidelight.mechanisms.aperture.arbiter import cut_off, odds_of_cuts, sets_to_cut
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
-from sidelight.select.judgement import LeastError
+from sidelight.select.judgement import Contest, LeastError
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
 SETS = [("a",), ("b", "c"), ("c", "a"), ("a", "b", "c")]
@@ -71,6 +72,22 @@ def test_removing_a_record_moves_no_score_by_more_than_the_sensitivity(case):
     fewer = np.delete(codes, place, axis=0)
 
     assert moved(judgement, queries, codes, fewer) <= judgement.sensitivity(Unit("add-or-remove"), queries)
+
+
+@given(st.lists(RECORD, min_size=1, max_size=40), RECORD, st.integers(0, 2**32), st.floats(1e-3, 1e3))
+def test_no_set_that_may_be_cut_off_moves_by_more_than_the_sensitivity(records, record, seed, scale):
+    """The arbiter's contest at the start, of every set of attributes and of one more model."""
+    codes = np.array(records)
+    other = codes.copy()
+    other[0] = record
+    queries = [Marginal(attrs) for attrs in SETS]
+    contest = Contest(
+        (Answering(seed, scale), Answering(seed + 1, scale)), cut_off(DOMAIN, "abc", sets_to_cut(3), 1),
+        weights=dict.fromkeys(SETS, 1.0), total=float(len(codes)), log_odds=odds_of_cuts(3, 1),
+    )  # fmt: skip
+
+    assert contest.options == len(sets_to_cut(3)) + 1
+    assert moved(contest, queries, codes, other) <= contest.sensitivity(Unit("replace"), queries)
 
 
 @given(judged(), st.lists(RECORD, min_size=2, max_size=2))

@@ -103,6 +103,27 @@ def test_decimals_are_written_in_so_many_digits(low, decimals, seed):
         assert value == round(value, decimals)
 
 
+@pytest.mark.parametrize(("high", "decimals"), [(8e6, 0), (8000.0, 0), (800.0, 1), (8.0, 3), (0.08, 5)])
+def test_undeclared_decimals_follow_from_the_width_of_a_bin(high, decimals):
+    column = RealColumn("x", 0.0, high, 8)
+    codes = np.arange(8).repeat(200)
+
+    drawn = decode(Schema((column,)), codes[:, None], seed=1).column("x").to_numpy()
+
+    assert (drawn == np.round(drawn, decimals)).all()
+    assert (drawn != np.round(drawn, decimals - 1)).any()
+    assert (np.minimum(np.searchsorted(column.bounds, drawn, side="right") - 1, 7) == codes).all()
+
+
+def test_bins_too_narrow_for_decimals_keep_every_digit():
+    column = RealColumn("x", 1e15, 1e15 + 2, 2)
+
+    drawn = decode(Schema((column,)), np.array([[0], [1]]), seed=1).column("x").to_numpy()
+
+    assert column.sampled_decimals is None
+    assert (np.searchsorted(column.bounds, drawn, side="right") - 1 == [0, 1]).all()
+
+
 def test_the_types_that_come_out_are_those_declared():
     schema = Schema.from_toml(
         """

@@ -10,37 +10,39 @@ from collections.abc import Callable
 from typing import Any
 
 
-def steady_noise() -> None:
+def steady_noise(notes: str = "drawn.jsonl") -> None:
     """Make noise a function of how many outputs were paid for before, so that runs can be compared.
 
-    Every draw that is made is noted in ``drawn.jsonl``, whatever the ledger says of it.
+    Every draw that is made is noted in a file of its own, whatever the ledger says of it.
     """
     from sidelight.curator.door import Door
     from sidelight.testing import SeededNoise
 
-    pay, drawn = Door._pay_then, os.open("drawn.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    pay, drawn = Door._pay_then, os.open(notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
-    def steadily(door: Any, event: Any, look: Any, draw: Any) -> Any:
+    def steadily(door: Any, event: Any, look: Any, draw: Any, **more: Any) -> Any:
         def noted(exact: Any) -> Any:
             os.write(drawn, json.dumps(event.as_json()).encode() + b"\n")
             return draw(exact)
 
         door._noise = SeededNoise(len(door._accountant.events))
-        return pay(door, event, look, noted)
+        return pay(door, event, look, noted, **more)
 
     Door._pay_then = steadily  # type: ignore[method-assign]  # a test's own process
 
 
-def effects(die_at: int | None) -> list[str]:
-    """Note what leaves a trace on disk, just before it does; die before the one with this number."""
+def effects(die_at: int | None, act: Callable[[], None] | None = None) -> list[str]:
+    """Note what leaves a trace on disk, just before it does; die before the one with this number, or act."""
     from sidelight.curator.journal import Journal
 
     seen: list[str] = []
 
     def comes(effect: str) -> bool:
-        dies = len(seen) == die_at
+        arrived = len(seen) == die_at
         seen.append(effect)
-        return dies
+        if arrived and act is not None:
+            act()
+        return arrived and act is None
 
     def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -70,7 +72,7 @@ def effects(die_at: int | None) -> list[str]:
 
     def half_written(journal: Any, entry: Any) -> None:
         if comes("half of a journal's line"):
-            os.write(journal._file.fileno(), b'{"event": {"cost": {"rho": "1/1')
+            os.pwrite(journal._file.fileno(), b'{"event": {"cost": {"rho": "1/1', journal._end)
             die()
         write(journal, entry)
 
@@ -153,6 +155,34 @@ def names_its_run_late() -> None:
 
     Journal._write = late  # type: ignore[method-assign]
 
+
+def makes_no_room() -> None:
+    """Noise that is drawn before there is room to keep it: a full disk loses it."""
+    from sidelight.curator.journal import Journal
+
+    Journal.make_room = lambda *_: None  # type: ignore[method-assign]
+
+
+def looks_nothing_up() -> None:
+    """A commit whose answer was lost is made again, without a look whether it was kept."""
+    from sidelight.privacy.pages import Pen
+
+    Pen.is_kept = lambda *_: False  # type: ignore[method-assign]
+
+
+def trusts_its_pages() -> None:
+    """A file is read, whatever shape its pages are in."""
+    from sidelight.privacy.sql_pages import SqlPages
+
+    SqlPages.is_sound = lambda *_: True  # type: ignore[method-assign]
+
+
+FOUND_BY: dict[str, Callable[[], None]] = {
+    "journal-full": makes_no_room,
+    "postgres": looks_nothing_up,
+    "page": trusts_its_pages,
+}
+"""Which fault of ``fault_table`` must find which planted one."""
 
 PLANTED: dict[str, Callable[[], None]] = {
     "pays again": pays_again,

@@ -66,33 +66,58 @@ def fork(work: Callable[[], int], *, die_after: float | None = None) -> int:
 class Stage:
     """One folder, one command; as many processes as it takes."""
 
-    def __init__(self, folder: Path, run: str, *, checkpoint: str | None, planted: str | None) -> None:
-        scene.prepare(folder)
-        (folder / "drawn.jsonl").touch()
+    def __init__(
+        self,
+        folder: Path,
+        run: str,
+        *,
+        checkpoint: str | None,
+        planted: str | None = None,
+        ledger: str | None = None,
+        notes: Path | None = None,
+    ) -> None:
+        scene.prepare(folder, ledger)
         self.folder, self.checkpoint, self.planted = folder, checkpoint, planted
-        self.argv = ["sidelight", *scene.command(run, checkpoint=checkpoint)]
+        self.notes = folder if notes is None else notes
+        """Where we write down what happened: elsewhere, if the folder's disk is to fail."""
+        self.notes.mkdir(exist_ok=True)
+        (self.notes / "drawn.jsonl").touch()
+        self.ledger = str(folder / "l.ledger") if ledger is None else ledger
+        self.argv = [
+            "sidelight",
+            *scene.command(run, checkpoint=checkpoint, ledger="l.ledger" if ledger is None else ledger),
+        ]
 
     def attempt(
-        self, *, die_after: float | None = None, die_at: int | None = None, points: bool = False
+        self,
+        *,
+        die_after: float | None = None,
+        die_at: int | None = None,
+        points: bool = False,
+        spoil: Callable[[], None] | None = None,
     ) -> int:
+        """The command's exit code; ``spoil`` breaks something in its process before it begins."""
+
         def work() -> int:
             os.chdir(self.folder)
-            said = os.open("said.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            said = os.open(self.notes / "said.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             os.dup2(said, 1)
             os.dup2(said, 2)
-            faults.steady_noise()
+            faults.steady_noise(str(self.notes / "drawn.jsonl"))
             if self.planted is not None:
-                faults.PLANTED[self.planted]()
+                (faults.PLANTED | faults.FOUND_BY)[self.planted]()
             sys.argv = self.argv
             from sidelight.cli.app import main
 
             seen = faults.effects(die_at) if points or die_at is not None else []
+            if spoil is not None:
+                spoil()
             try:
                 main()
             except SystemExit as stop:
                 told = json.dumps(seen)  # writing it would be one more
                 if points:
-                    Path("points.json").write_text(told)
+                    (self.notes / "points.json").write_text(told)
                 return int(stop.code or 0)
             return 71
 
@@ -103,42 +128,47 @@ class Stage:
         code = self.attempt()
         found = self.look()
         found["exit"] = code
-        found["said"] = (self.folder / "said.txt").read_text(encoding="utf-8")[-600:]
+        found["said"] = self.said[-600:]
         return found
+
+    @property
+    def said(self) -> str:
+        """All that its processes printed."""
+        return (self.notes / "said.txt").read_text(encoding="utf-8")
 
     def undisturbed(self, *, points: bool = False) -> dict[str, Any]:
         """What a run leaves behind that nobody kills; it must end well by itself."""
         if (code := self.attempt(points=points)) != 0:
-            said = (self.folder / "said.txt").read_text(encoding="utf-8")
-            raise RuntimeError(f"the undisturbed run ended with {code}: {said[-2000:]}")
+            raise RuntimeError(f"the undisturbed run ended with {code}: {self.said[-2000:]}")
         return self.look()
 
     def look(self) -> dict[str, Any]:
         def work() -> int:
-            (self.folder / "look.json").write_text(json.dumps(looked(self.folder, self.checkpoint)))
+            told = looked(self.folder, self.checkpoint, self.ledger, self.notes)
+            (self.notes / "look.json").write_text(json.dumps(told))
             return 0
 
         if fork(work) != 0:
             return {"broken": "what was left behind cannot be read"}
-        found: dict[str, Any] = json.loads((self.folder / "look.json").read_text())
+        found: dict[str, Any] = json.loads((self.notes / "look.json").read_text())
         return found
 
     def close(self) -> None:
         shutil.rmtree(self.folder)
 
 
-def looked(folder: Path, checkpoint: str | None) -> dict[str, Any]:
+def looked(folder: Path, checkpoint: str | None, where: str, notes: Path) -> dict[str, Any]:
     """What ledger, journal and release say, in a form that two runs can be compared by."""
     from sidelight.privacy.sql_ledger import SqlLedger
     from sidelight.releases.release import Release
 
-    ledger = SqlLedger.open(folder / "l.ledger")
+    ledger = SqlLedger.open(where)
     ledger.verify()
     runs = ledger.runs()
     payments = [payment for run in runs for payment in ledger.payments(run.id)]
     paid = list({payment.nth: payment.event.as_json() for payment in payments}.values())
     tickets = {payment.ticket: payment.event.as_json() for payment in payments}
-    drawn = Counter((folder / "drawn.jsonl").read_text(encoding="utf-8").splitlines())
+    drawn = Counter((notes / "drawn.jsonl").read_text(encoding="utf-8").splitlines())
     found: dict[str, Any] = {
         "charged for all that was drawn": drawn <= Counter(json.dumps(p.event.as_json()) for p in payments),
         "again": sum(run.repeats for run in runs),
@@ -214,7 +244,7 @@ def at_effects(folder: Path, run: str, every: int, planted: str | None) -> dict[
     """Kill before each thing that leaves a trace on disk: between two of them, nothing can be told apart."""
     calm = Stage(folder / "calm", run, checkpoint=None, planted=planted)
     expected = calm.undisturbed(points=True)
-    points = json.loads((calm.folder / "points.json").read_text())
+    points = json.loads((calm.notes / "points.json").read_text())
     killed, costly, wrong = 0, [], []
     for index in range(0, len(points), every):
         stage = Stage(folder / f"effect{index}", run, checkpoint=None, planted=planted)
@@ -252,7 +282,7 @@ def warm_up(folder: Path, run: str) -> None:
         try:
             main()
         except SystemExit:
-            looked(folder, None)
+            looked(folder, None, stage.ledger, stage.notes)
         Path("modules.json").write_text(json.dumps(sorted(sys.modules)))
         return 0
 

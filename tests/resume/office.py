@@ -79,13 +79,13 @@ class Wanderer(Mechanism):
 
 
 class Interrupting(Silent):
-    """Ctrl-C after so many steps."""
+    """Ctrl-C after so many steps that were paid for; of counting, only the share is told."""
 
     def __init__(self, after: int | None) -> None:
         self.left = after
 
     def step(self, what: str, *, share: float) -> None:
-        if self.left is not None:
+        if what and self.left is not None:
             self.left -= 1
             if self.left == 0:
                 raise KeyboardInterrupt
@@ -254,7 +254,7 @@ class Office:
             try:
                 self.disk.effect()
             except Killed:
-                journal._file.write(json.dumps(entry).encode()[:40])
+                journal._put(json.dumps(entry).encode()[:40])
                 raise
             write(journal, entry)
             self.disk.effect()

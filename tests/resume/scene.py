@@ -10,6 +10,12 @@ SCHEMA = '[unit]\nrelation = "replace"\n' + "".join(
     f'\n[columns.{name}]\nkind = "categorical"\nlabels = {[f"{name}{code}" for code in range(size)]}\n'
     for name, size in ATTRIBUTES.items()
 )
+NETWORK = [
+    part
+    for setting in ("rounds=3", "steps=3", "batch=8", "latent=4", "width=8")
+    for part in ("--set", setting)
+]
+"""Settings of a network that trains in no time."""
 RUNS: dict[str, Sequence[str]] = {
     "mwem": ["--mechanism", "mwem", "--set", "rounds=2", "--set", "passes=5"],
     "factored mwem": ["--mechanism", "mwem", "--set", "rounds=3", "--set", "model=components"],
@@ -19,25 +25,30 @@ RUNS: dict[str, Sequence[str]] = {
     "aim": ["--mechanism", "aim", "--set", "rounds_per_attribute=1", "--set", "max_model_mb=1"],
     "dualquery": ["--mechanism", "dualquery", "--set", "max_rounds=4", "--set", "queries_per_round=5"],
     "hdmm": ["--mechanism", "hdmm"],
+    "ladder": ["--mechanism", "ladder"],
     "mst": ["--mechanism", "mst"],
+    "gem": ["--mechanism", "gem", *NETWORK],
+    "gem-pub": ["--mechanism", "gem-pub", *NETWORK, "--set", "public_steps=5", "--public", "public.csv"],
     "jam": ["--mechanism", "jam", "--set", "rounds=4", "--public", "public.csv"],
     "aperture": ["--mechanism", "aperture", "--set", "max_rounds=3", "--public", "public.csv"],
 }
 """What each run adds to the command; small, so that a run takes a fraction of a second."""
-# Without structure in the public model, the records themselves are worth something: a blend is chosen last.
-RUNS["blended aperture"] = [*RUNS["aperture"], "--set", "max_contests=2"]
+# Public data are believed, so that what stands beside the tree is judged at the end.
+RUNS["aperture that believes"] = [*RUNS["aperture"], "--set", "contest_share=0"]
 
 
-def command(run: str, *, checkpoint: str | None) -> list[str]:
+def command(
+    run: str, *, checkpoint: str | None, ledger: str = "l.ledger", table: str = "private.csv"
+) -> list[str]:
     """The whole command line of a run."""
     extra = [] if checkpoint is None else ["--checkpoint", checkpoint]
     return [
-        "release", "private.csv", "--schema", "schema.toml", "--ledger", "l.ledger", "--epsilon", "0.9",
+        "release", table, "--schema", "schema.toml", "--ledger", ledger, "--epsilon", "0.9",
         "--workload", "2-way", "--out", "out", "--quiet", *RUNS[run], *extra,
     ]  # fmt: skip
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, ledger: str | None = None) -> None:
     """Private and public records, a schema, and a ledger that could never pay for two such runs."""
     from sidelight.privacy.budget import Budget
     from sidelight.privacy.promise import Promise
@@ -54,4 +65,5 @@ def prepare(folder: Path) -> None:
         lines = [f"sex{a},work{b},home{c},age{d}" for a, b, c, d in rows]
         (folder / name).write_text("\n".join([",".join(ATTRIBUTES), *lines]) + "\n", encoding="utf-8")
     (folder / "schema.toml").write_text(SCHEMA, encoding="utf-8")
-    SqlLedger.create(folder / "l.ledger", Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "tiny"))
+    where = folder / "l.ledger" if ledger is None else ledger
+    SqlLedger.create(where, Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "tiny"))

@@ -30,14 +30,14 @@ def people():
 
 
 class Stop(Silent):
-    """Ctrl-C after so many steps."""
+    """Ctrl-C after so many steps that were paid for; of counting, only the share is told."""
 
     def __init__(self, after):
         self.left = after
 
     def step(self, what, *, share):
-        self.left -= 1
-        if self.left == 0:
+        self.left -= bool(what)
+        if what and self.left == 0:
             raise KeyboardInterrupt
 
 

@@ -107,3 +107,19 @@ def test_another_folders_files_are_not_taken_for_a_finished_release(folder):
     assert "already exists" in said
     assert (folder / "out.checkpoint").exists()
     assert SqlLedger.open(folder / "l.ledger").spent == 0
+
+
+def test_a_command_that_another_process_finished_meanwhile_finds_its_release(folder):
+    require, finished = SqlLedger.require, []
+
+    def late(ledger, *asked):
+        if not finished:
+            finished.append(True)
+            assert run(folder)[0] == 0
+        require(ledger, *asked)
+
+    with mock.patch.object(SqlLedger, "require", late):
+        code, said = run(folder)
+
+    assert code == 2
+    assert "already exists" in said

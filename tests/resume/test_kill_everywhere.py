@@ -19,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import faults
 import scene
 
+from torched import torched
+
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")]
 
 KILLER = Path(__file__).with_name("killer.py")
@@ -38,7 +40,7 @@ def killed(run, how, number, planted=None):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("run", scene.RUNS)
+@pytest.mark.parametrize("run", [pytest.param(run, marks=torched(run)) for run in scene.RUNS])
 def test_killed_at_random_moments_a_run_ends_as_if_it_had_not_been(run):
     moments = 50 if run in ("mwem", "aperture") else 20
 
@@ -54,7 +56,10 @@ def test_killed_at_random_moments_a_run_ends_as_if_it_had_not_been(run):
 
 
 # An event has six effects: a stride that shares no factor with six comes to each of them.
-@pytest.mark.parametrize(("run", "every"), [("mwem", 1), ("aperture", 7), ("jam", 5)])
+@pytest.mark.parametrize(
+    ("run", "every"),
+    [("mwem", 1), ("aperture", 7), ("jam", 5), pytest.param("gem", 7, marks=torched("gem"))],
+)
 def test_killed_before_any_effect_a_run_ends_as_if_it_had_not_been(run, every):
     told = killed(run, "effects", every)
 

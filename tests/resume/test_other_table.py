@@ -20,8 +20,8 @@ class PowerCut(Silent):
     steps = 0
 
     def step(self, what, *, share=None):
-        self.steps += 1
-        if self.steps == 5:
+        self.steps += bool(what)  # of counting, only the share is told
+        if what and self.steps == 5:
             raise KeyboardInterrupt
 
 
@@ -103,3 +103,18 @@ def test_the_key_is_readable_by_its_owner_alone_and_enters_nothing_else(asked, t
     for secret in (key, asked["ledger"].key):
         assert secret.encode() not in published
         assert secret.encode() not in (tmp_path / "run" / "journal.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_run_that_paid_for_nothing_leaves_no_folder_of_its_own(asked, tmp_path, is_there, monkeypatch):
+    if is_there:
+        asked["checkpoint"].mkdir()
+
+    def refuse(*_args, **_more):
+        raise LedgerError("somebody else was faster")
+
+    monkeypatch.setattr(type(asked["ledger"]), "begin", refuse)
+    with pytest.raises(LedgerError, match="faster"):
+        sl.release(people(0), public=people(1), **asked)
+
+    assert asked["checkpoint"].exists() == is_there

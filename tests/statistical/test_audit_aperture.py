@@ -34,7 +34,7 @@ BUDGET = Budget(epsilon=2.0, delta=0.05)
 RUNS = 1000
 # What is attacked are the noisy answers, so the fit may be rough.
 ROUGH = Aperture(
-    max_rounds=1, one_way_share=0.4, one_way_share_alone=0.5, max_asked_again=1, max_contests=1,
+    max_rounds=1, one_way_share=0.4, max_asked_again=1,
 )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ PUBLIC = ROUGH.prior(
 )
 
 
-# With records beside the model, so that a blend of both is chosen at the end.
+# With records beside the model, so that a mixture of both is chosen at the end.
 SAMPLED = replace(
     PUBLIC,
     sample=Support(DOMAIN, np.array([[0, 0], [0, 1], [1, 1]]), np.array([0.4, 0.2, 0.4]), 1.0),
@@ -140,7 +140,7 @@ def test_selection_keeps_its_epsilon_on_the_worst_neighbours_and_half_the_sensit
     assert loss(0.5) > 1.5 * epsilon
 
 
-# The choice of a blend, between a model that errs the more and records that err the less by one record.
+# The choice of a mixture, between a model that errs the more and records that err the less by one record.
 
 ONE_WAYS = [Marginal(("a",)), Marginal(("b",))]
 CHOICE = Budget(epsilon=1.0, delta=0.0)
@@ -173,7 +173,7 @@ def tables_of(relation):
 
 
 @pytest.mark.parametrize("relation", WORST)
-def test_the_choice_of_a_blend_withstands_the_attack_and_half_the_sensitivity_does_not(relation):
+def test_the_choice_of_a_mixture_withstands_the_attack_and_half_the_sensitivity_does_not(relation):
     unit = Unit(relation)
 
     def found(kind):
@@ -198,7 +198,7 @@ def test_the_choice_of_a_blend_withstands_the_attack_and_half_the_sensitivity_do
 
 
 @pytest.mark.parametrize("relation", WORST)
-def test_the_chances_of_blends_keep_their_epsilon_on_the_worst_neighbours_and_half_does_not(relation):
+def test_the_chances_of_mixtures_keep_their_epsilon_on_the_worst_neighbours_and_half_does_not(relation):
     """Exact chances, with so many options like the first that the last is hardly ever chosen."""
     epsilon, unit, judgement = 0.5, Unit(relation), judgement_of(LeastError)
 

@@ -55,7 +55,7 @@ def test_an_attack_finds_what_one_person_can_change(records, paid, is_private):
         ledger = MemoryLedger(Promise(BUDGET, UNIT, "audit"))
         settings = {"unit": UNIT, "ledger": ledger, "noise": SeededNoise(seed), "allotment": BUDGET.rho()}
         curator = DiscoveryCurator(**settings)
-        found = curator.labels(lambda: numbers, paid(), at_least=1)
+        found = curator.labels(lambda _: numbers, paid(), at_least=1)
         # Labels of mine alone tell; if there are none, those that I share with others do.
         mine = sum(name.startswith("mine") for name in found.numbers)
         return 1000.0 * mine + sum(found.numbers.values()) - found.least * len(found.numbers)

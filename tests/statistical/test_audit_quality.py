@@ -59,8 +59,9 @@ def model():
 def test_the_means_withstand_the_attack_and_half_the_sensitivity_does_not(budget, supports, unit, halved):
     tables = worst_case(unit, keeps=0 if supports else 1)
 
+    allotment = budget.pure() if budget.is_pure else budget.rho()
+
     def audited(who):
-        allotment = budget.pure() if budget.is_pure else budget.rho()
         asked = MeanErrors.of(supports, DOMAIN, type(allotment)) if supports else SUBGROUP
         first, second = (np.array(exact_means(asked, table)) for table in tables)
 
@@ -79,10 +80,10 @@ def test_the_means_withstand_the_attack_and_half_the_sensitivity_does_not(budget
 
     honest, broken = audited(unit), audited(halved(unit.relation, unit.records))
 
-    assert not honest.refutes(budget)
+    assert not honest.contradicts(allotment)
     # The attack has teeth: it sees a good part of what a correct run gives away.
-    assert honest.epsilon > 0.2 * budget.epsilon
-    assert broken.refutes(budget)
+    assert honest.found(allotment) > 0.2 * float(allotment)
+    assert broken.contradicts(allotment)
 
 
 def exact_means(asked, table):

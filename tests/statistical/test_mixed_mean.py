@@ -22,7 +22,7 @@ def test_the_noise_of_a_sum_has_the_scale_that_was_paid_for(unit, width):
     answer = mixed_mean(groups, bounds=(0, 10), unit=unit, size_share=0.5, noise=SeededNoise(7))
 
     shown = np.array([group.estimate - 5.0 for group in answer.groups])
-    sizes = np.array([group.size for group in answer.groups])
+    sizes = np.array([group.records for group in answer.groups])
     epsilon = 0.5 if unit == "replace" else 0.25
     # E|z| = b, to within 1/√n.
     ratio, room = float(np.abs(shown * sizes).mean()) * epsilon / width, 4 / math.sqrt(4000)

@@ -1,12 +1,14 @@
 """``import sidelight as sl``: the command line's verbs, with the same words."""
 
 import inspect
+from dataclasses import fields
 
 import pytest
 import typer
 
 import sidelight as sl
 from sidelight.cli.app import app
+from sidelight.statistics.terms import Terms
 
 PEOPLE = {"age": [20, 30, 40, 50] * 30, "sex": ["f", "m"] * 60}
 TOML = """
@@ -39,9 +41,12 @@ def test_every_verb_of_the_command_line_is_a_function(verb):
 def test_options_and_arguments_have_the_same_words(verb):
     command = typer.main.get_command(app).commands[verb]
     given = {one.name for one in command.params} - {"as_json", "quiet", "help"}
-    # Arguments of the command line's own: files to write, where to stop, and how --set is spelled.
-    own = {"table", "out", "dry_run", "yes", "settings", "more", "svg", "accuracy"}
+    # Arguments of the command line's own: files to write and to read, where to stop, how --set is spelled;
+    # and of a plan, whom the ledger's policy is to be asked about.
+    own = {"table", "out", "dry_run", "yes", "settings", "more", "svg", "accuracy", "approval"}
+    own |= {"project", "approved_by"} if verb == "plan" else set()
     words = set(inspect.signature(getattr(sl, verb)).parameters) | {"ledger"}
+    words |= {field.name for field in fields(Terms)} if verb == "screen" else set()
 
     assert given - own <= words
 
@@ -51,8 +56,33 @@ def test_a_plan_says_in_words_what_it_would_do(schema, table):
         schema=schema, epsilon=1, delta=1e-9, workload="2-way", public=table.drop_columns(["sex"])
     )
 
-    assert repr(planned) == "Plan(aperture, ε = 1 at δ = 1e-09, 1 queries about 2 attributes)"
+    assert repr(planned) == "Plan(aperture, ε = 1 at δ = 1e-09, 1 query about 2 attributes)"
     assert "public     120 records tell of age\npublic     nothing is told of sex" in str(planned)
+
+
+def test_a_plan_says_whether_its_ledger_can_pay(tmp_path, schema):
+    book = sl.Ledger.open(tmp_path / "people.ledger", epsilon=1, delta=1e-9)
+
+    def said(**more):
+        return str(sl.plan(schema=schema, workload="2-way", **more))
+
+    assert "\nledger     can pay for it\n" in said(epsilon=0.5, ledger=book, records=100) + "\n"
+    assert "\nledger     CANNOT pay for it\n" in said(epsilon=2, ledger=book) + "\n"
+    assert "\nledger " not in said(epsilon=0.5, delta=1e-9)
+    book.set_policy({"approval": {"by": ["ada"], "needed": 1}})
+    assert "\nledger     can pay for it, but its policy does not allow it: " in said(epsilon=0.5, ledger=book)
+    assert "\nledger     can pay for it\n" in said(epsilon=0.5, ledger=book, approved_by="ada") + "\n"
+
+
+def test_a_plan_of_pure_epsilon_says_its_cost_once(schema):
+    def cost(**more):
+        lines = str(sl.plan(schema=schema, epsilon=0.5, workload="2-way", **more)).splitlines()
+        return next(line for line in lines if line.startswith("cost"))
+
+    assert cost(delta=0) == "cost       ε = 0.5 at δ = 0"
+    pure = cost(delta=1e-9, mechanism="ladder", accounting="pure")
+    assert pure == "cost       ε = 0.5 at δ = 1e-09, paid as pure ε = 0.5"
+    assert cost(delta=1e-9, mechanism="mst") == "cost       ε = 0.5 at δ = 1e-09, ρ = 0.0039532"
 
 
 def test_a_ledger_is_opened_in_one_call_and_shows_itself(tmp_path, schema, table):
@@ -87,9 +117,3 @@ def test_a_prior_a_report_and_a_screening(tmp_path, schema, table):
 def test_one_word_for_the_number_of_records():
     for draws in (sl.Release.sample, sl.Synthesizer.sample):
         assert list(inspect.signature(draws).parameters)[1] == "records"
-
-
-@pytest.mark.parametrize("use", [sl.rehearse, lambda public, **said: sl.screen(public, public, **said)])
-def test_uses_that_need_every_column_say_which_is_absent(schema, table, use):
-    with pytest.raises(sl.SidelightError, match=r"tells nothing of sex|private table is given as public"):
-        use(table.drop_columns(["sex"]), schema=schema, epsilon=1.0, workload="1-way")

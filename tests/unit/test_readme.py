@@ -6,8 +6,13 @@ import shlex
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import typer
+
+from sidelight.cli._shared import parse_where
+from sidelight.data.schema import Schema
+from sidelight.releases.where import codes_where
 
 README = Path(__file__).resolve().parent.parent.parent / "README.md"
 
@@ -43,6 +48,13 @@ def test_every_command_of_the_readme_exists():
         options = {name for parameter in command.params for name in parameter.opts}
         for word in words:
             assert not word.startswith("--") or word in options, (words[1], word)
+
+
+def test_the_condition_of_the_readme_fits_a_drafted_schema():
+    asked = parse_where(re.findall(r"--where (age=\S+)", block("console", "On the command line")))
+    schema = Schema.draft(pa.table({"age": [18 + i % 73 for i in range(400)]}))
+
+    assert codes_where(asked, schema)["age"].sum() == 9
 
 
 def test_front_door_names_stay_what_they_are():

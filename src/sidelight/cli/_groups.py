@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import numpy as np
 import typer
 
 from sidelight._files import check_file, write_text
-from sidelight.cli._shared import Json, remark_on_private, talk, tell, tell_json
+from sidelight.cli._shared import ApprovedBy, Json, Project, talk, tell, tell_json
 from sidelight.data.columns.value import text_of
 from sidelight.data.leak_guard import refuse_same
 from sidelight.errors import DataError, SettingError
@@ -20,6 +21,11 @@ from sidelight.privacy.unit import Unit
 from sidelight.statistics.answer import MixedAnswer
 from sidelight.statistics.columns import Missing, numbers, read_columns
 from sidelight.statistics.group import Group
+from sidelight.statistics.people import names_of
+
+if TYPE_CHECKING:
+    from sidelight.data.reading.file_format import FileFormat
+    from sidelight.data.schema import Schema
 
 
 def _can_be_written(svg: Path | None) -> Path | None:
@@ -32,7 +38,13 @@ def _can_be_written(svg: Path | None) -> Path | None:
 class GroupOptions:
     """The options of both commands, one field each."""
 
-    table: Annotated[str, typer.Argument(help="The table: CSV or Parquet, one record a person.")]
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="The table: CSV or Parquet. One record a person, unless the schema or the ledger names the "
+            "column that says who each record is about."
+        ),
+    ]
     value: Annotated[str, typer.Option(help="Column of the numbers.")]
     bounds: Annotated[
         tuple[float, float],
@@ -67,8 +79,19 @@ class GroupOptions:
     unit: Annotated[
         str | None,
         typer.Option(
-            help="What one person can change: replace or add-or-remove. Default: what the ledger says, else "
-            "replace."
+            help="What one person can change: replace or add-or-remove. Default: what the schema and the "
+            "ledger say, else replace."
+        ),
+    ] = None
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="A schema (TOML), for its [unit] and its [file]; its columns do not matter here."),
+    ] = None
+    records: Annotated[
+        int | None,
+        typer.Option(
+            help="How many records of each person to use, where a column says who is who. Default: what the "
+            "schema says, else 1."
         ),
     ] = None
     accounting: Annotated[
@@ -78,6 +101,8 @@ class GroupOptions:
     ledger: Annotated[
         str | None, typer.Option(help="Ledger that is charged: a file or a database's address.")
     ] = None
+    project: Project = None
+    approved_by: ApprovedBy = None
     svg: Annotated[
         Path | None,
         typer.Option(help="Also draw weights and intervals into this file.", callback=_can_be_written),
@@ -86,20 +111,44 @@ class GroupOptions:
 
     @functools.cached_property
     def book(self) -> Any:
-        """The ledger, which refuses a table that is not its own; None where there is none."""
+        """The ledger; None where there is none."""
         if self.ledger is None:
             return None
-        from sidelight.data.fingerprint import marks_of_source
         from sidelight.privacy.sql_ledger import open_ledger
 
-        book = open_ledger(self.ledger)
-        book.for_table(marks_of_source(self.table, book.key))
-        return book
+        return open_ledger(self.ledger)
+
+    @functools.cached_property
+    def known(self) -> "Schema | None":
+        """The schema, if there is one."""
+        from sidelight.data.schema import Schema
+
+        return None if self.schema is None else Schema.read(self.schema)
 
     @property
+    def file(self) -> "FileFormat | None":
+        """How files of text are written, if a schema says it."""
+        return None if self.known is None else self.known.file
+
+    @functools.cached_property
     def agreed_unit(self) -> Unit:
-        """What one person can change, by the command and by its ledger; where they differ, it is refused."""
-        return agreed_unit(asked=self.unit, promise=None if self.book is None else self.book.promise)
+        """What one person can change, by command, schema and ledger; where they differ, it is refused."""
+        declared = None if self.known is None else self.known.declared_unit
+        promise = None if self.book is None else self.book.promise
+        unit = agreed_unit(asked=self.unit, declared=declared, promise=promise)
+        if self.records is not None:
+            if unit.person is None:
+                raise SettingError(
+                    "--records needs a column that says who each record is about: declare person in [unit] "
+                    "of a schema (--schema), or open the ledger with --person."
+                )
+            return unit.with_records(self.records)
+        if unit.is_auto:
+            from sidelight.data.people import chosen_records
+
+            assert self.known is not None  # no ledger and no call says "auto"
+            return chosen_records(unit, self.public, self.known)
+        return unit
 
     @property
     def stand_in(self) -> Missing:
@@ -112,11 +161,28 @@ class GroupOptions:
         return {
             "bounds": self.bounds,
             "confidence": self.confidence,
-            "unit": self.unit,
+            "unit": self.agreed_unit,
             "accounting": self.accounting,
             "delta": self.delta,
             "ledger": self.book,
+            "project": self.project,
+            "approved_by": self.approved_by,
         }
+
+    def require(self, way: str, epsilon: float | None) -> None:
+        """Ask the ledger and its policy before the table is read; then tell the ledger which table it is.
+
+        ``epsilon`` is the most that somebody spends; None where nobody is private.
+        """
+        if self.book is None:
+            return
+        from sidelight.data.fingerprint import marks_of_source
+        from sidelight.statistics.settings import of_keywords
+        from sidelight.statistics.terms import GroupTerms
+
+        if epsilon is not None:
+            of_keywords(GroupTerms, self.settings()).require(epsilon, way=way)
+        self.book.for_table(marks_of_source(self.table, self.book.key))
 
     def mix_settings(self) -> dict[str, Any]:
         """Options of an estimate that is mixed of groups."""
@@ -160,8 +226,12 @@ def number_or(option: str, text: str, *words: str) -> float | str:
         raise SettingError(f"{option} must be a number or {listed}; got {text!r}.") from None
 
 
-def read_groups(asked: GroupOptions) -> list[Group]:
-    """The groups that the options describe, in a fixed order; nothing is charged yet."""
+def read_groups(asked: GroupOptions, *, way: str) -> list[Group]:
+    """The groups that the options describe, in a fixed order; nothing is charged yet.
+
+    ``way`` is how they will spend, as a policy names it: what the ledger would refuse is refused before the
+    private table is read.
+    """
     value, missing = asked.value, asked.stand_in
     ways = (asked.epsilon, asked.epsilon_column, asked.group_column)
     if sum(way is not None for way in ways) != 1:
@@ -176,36 +246,44 @@ def read_groups(asked: GroupOptions) -> list[Group]:
         )
     refuse_same(asked.table, asked.public)
     by = asked.epsilon_column or asked.group_column
-    columns = read_columns(asked.table, [value] if by is None else [value, by])
+    person = asked.agreed_unit.person
+    if person is not None and person in (value, by):
+        raise SettingError(f"column {person!r} says who each record is about; it cannot be averaged.")
+    needs = {} if asked.group_column is None else _needs(asked.group)
+    asked.require(way, _most(asked, needs))
+    columns = read_columns(asked.table, [one for one in (value, by, person) if one is not None], asked.file)
+    people = None if person is None else names_of(columns[person])
     # PRIVACY: who is in which group is public by declaration; even so, each record is read by itself.
     values = numbers(columns[value], f"column {value!r}", missing=missing)
 
     def group(some: Any, epsilon: float | None, name: str) -> Group:
-        return Group(some, epsilon=epsilon, public=epsilon is None, name=name, missing=missing)
+        own = None if people is None or epsilon is None else people.filter(some)
+        about: dict[str, Any] = {"name": name, "missing": missing, "people": own}
+        return Group(values[some], epsilon=epsilon, public=epsilon is None, **about)
 
     if asked.epsilon is not None:
-        groups = [group(values, asked.epsilon, "private")]
+        groups = [group(np.ones(values.size, dtype=np.bool_), asked.epsilon, "private")]
     elif asked.epsilon_column is not None:
         own = numbers(columns[asked.epsilon_column], f"column {asked.epsilon_column!r}")
         groups = [
-            group(values[own == level], None, "public people")
+            group(own == level, None, "public people")
             if level == math.inf
-            else group(values[own == level], level, f"ε = {level:g}")
+            else group(own == level, level, f"ε = {level:g}")
             for level in sorted(set(own.tolist()))
         ]
     else:
         assert asked.group_column is not None
-        needs = _needs(asked.group)
         place = {name: code for code, name in enumerate(needs)}
         codes = columns[asked.group_column].codes(lambda label: place.get(text_of(label) or "", -1))
         if (codes < 0).any():
             raise DataError(
                 f"column {asked.group_column!r} holds groups that no --group names. Nothing was charged."
             )
-        groups = [group(values[codes == place[name]], need, name) for name, need in needs.items()]
+        groups = [group(codes == place[name], need, name) for name, need in needs.items()]
     if asked.public is not None:
-        shown = numbers(read_columns(asked.public, [value])[value], f"column {value!r}", missing=missing)
-        groups.append(group(shown, None, "public"))
+        column = read_columns(asked.public, [value], asked.file)[value]
+        shown = numbers(column, f"column {value!r}", missing=missing)
+        groups.append(Group(shown, public=True, name="public", missing=missing))
     return groups
 
 
@@ -213,8 +291,6 @@ def show(answer: MixedAnswer, title: str, asked: GroupOptions) -> None:
     """Print a mixed estimate, and draw it."""
     from sidelight.statistics.picture import svg_picture, text_picture
 
-    if any(group.epsilon is not None for group in answer.groups):
-        remark_on_private(asked.ledger)
     if asked.as_json:
         tell_json(answer.as_json())
     else:
@@ -227,6 +303,15 @@ def show(answer: MixedAnswer, title: str, asked: GroupOptions) -> None:
     if asked.svg is not None:
         write_text(asked.svg, svg_picture(answer, title=title), "the picture")
         talk(f"wrote {asked.svg}.")
+
+
+def _most(asked: GroupOptions, needs: dict[str, float | None]) -> float | None:
+    """The largest ε of anybody; None where nobody is private. A column of everybody's ε is public."""
+    if asked.epsilon_column is not None:
+        column = read_columns(asked.table, [asked.epsilon_column], asked.file)[asked.epsilon_column]
+        levels = numbers(column, f"column {asked.epsilon_column!r}").tolist()
+        return max((level for level in levels if level != math.inf), default=None)
+    return asked.epsilon or max((need for need in needs.values() if need is not None), default=None)
 
 
 def _needs(given: list[str] | None) -> dict[str, float | None]:

@@ -31,7 +31,9 @@ WorkloadName = Annotated[
 MechanismName = Annotated[
     str,
     typer.Option(
-        "--mechanism", help="Name of the mechanism; auto chooses one by workload, δ and public data."
+        "--mechanism",
+        help="Name of the mechanism; auto chooses one by workload, ε, δ, public data and, where public, "
+        "the number of records.",
     ),
 ]
 PublicData = Annotated[
@@ -69,8 +71,8 @@ WhereOption = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
-        help="Only records like these: sex=F, region=north,south, age=18-64 (whole bins), age=65+. Repeat "
-        "for several columns.",
+        help="Only records like these: sex=F, region=north,south, age=18-64 (whole bins), age=65+, "
+        "visit=2021-01..2021-12. Repeat for several columns.",
     ),
 ]
 SafeCells = Annotated[
@@ -78,6 +80,23 @@ SafeCells = Annotated[
     typer.Option(
         "--safe-cells", help="Put an apostrophe before texts that a spreadsheet would run as formulas (.csv)."
     ),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file of --to if it is there.")]
+ReuseFolder = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reuse",
+        help="An earlier release of the same records; its noisy answers are used again for nothing. "
+        "Repeat for several.",
+    ),
+]
+Project = Annotated[
+    str | None,
+    typer.Option("--project", help="What this is for, by a name that the ledger's policy knows."),
+]
+ApprovedBy = Annotated[
+    list[str] | None,
+    typer.Option("--approved-by", help="Who approved it, by name; the ledger keeps it. Repeat for several."),
 ]
 ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
 _CONTROL = re.compile("[\x7f-\x9f]")
@@ -101,10 +120,13 @@ def tell_json(value: Any) -> None:
     typer.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-def remark_on_private(ledger: str | None) -> None:
-    """Warn where no ledger records the spending."""
-    if ledger is None:
-        talk("no --ledger: this spending is recorded nowhere. See `sidelight ledger open --help`.")
+def refuse_to_replace(to: Path, *, is_meant: bool) -> None:
+    """Refuse a file that is there already, unless it is meant: it might be the private table itself."""
+    if to.exists() and not is_meant:
+        raise SettingError(
+            f"{to} exists already. Name a new file with --to, or say --overwrite to replace it. Nothing was "
+            "written."
+        )
 
 
 def tell_table(title: str, columns: list[str], rows: list[list[Any]]) -> None:

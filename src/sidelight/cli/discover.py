@@ -1,28 +1,48 @@
 """``sidelight discover``: labels, bin edges and records a person, found privately and put into the schema."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sidelight.cli._shared import Json, SchemaFile, remark_on_private, talk, tell, tell_json
+from sidelight.cli._shared import (
+    ApprovedBy,
+    Json,
+    Project,
+    talk,
+    tell,
+    tell_json,
+)
 
 if TYPE_CHECKING:
     from sidelight.statistics.discovery import Discovery
 
+_OTHER_SCHEMA = (
+    "It is another schema now: a release made under the one before cannot be reused (--reuse) with it, and "
+    "the ledger cannot tell by the records alone that they are those it saw under the one before."
+)
+
 
 def discover(
-    table: Annotated[str, typer.Argument(help="The private table: .csv or .parquet files.")],
-    schema: SchemaFile,
+    table: Annotated[
+        str, typer.Argument(help="The private table: .csv or .parquet files, or postgresql://…#table.")
+    ],
     epsilon: Annotated[float, typer.Option(help="ε to spend, such as 0.1.")],
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="Schema file (TOML) that is to declare what is found. Default: a new one."),
+    ] = None,
     column: Annotated[
-        str | None, typer.Option(help="The column whose labels, or with --bounds bin edges, are to be found.")
+        str | None, typer.Option(help="The column whose labels, or bin edges (--bins), are to be found.")
     ] = None,
     bounds: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="Lower and upper bound of a column of numbers, from public knowledge."),
+        typer.Option(help="Lower and upper bound of a column of numbers; by default those of the schema."),
     ] = None,
-    bins: Annotated[int, typer.Option(help="How many bins to look for, with --bounds.")] = 16,
+    bins: Annotated[
+        int | None, typer.Option(help="How many bins of a column of numbers to look for.")
+    ] = None,
     records: Annotated[
         bool,
         typer.Option("--records", help="Find how many records of each person to use, instead of a column."),
@@ -38,8 +58,21 @@ def discover(
     ] = None,
     delta: Annotated[float | None, typer.Option(help="δ, where there is no ledger; such as 1e-9.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Schema file to write. Default: the one given, changed in place.")
+        Path | None,
+        typer.Option(
+            help="Schema file to write. Default: the one given, changed in place; without one, the table's "
+            "name with .toml, in this folder."
+        ),
     ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says who each record is about, where no ledger or schema says it: then one "
+            "record of each person counts."
+        ),
+    ] = None,
+    project: Project = None,
+    approved_by: ApprovedBy = None,
     as_json: Json = False,
 ) -> None:
     """Find privately what a schema should declare, and write it there.
@@ -47,19 +80,35 @@ def discover(
     A label is told if the noisy number of people who have it reaches a threshold. Edges are private
     quantiles between the bounds. [unit] in the schema says how many labels or values of each person count.
 
-    Example: sidelight discover people.csv --schema people.toml --column drug --epsilon 0.1 --delta 1e-9
+    Without --schema a new one is begun, with this column and the ledger's unit; the next discovery can add to
+    it.
+
+    Example: sidelight discover people.csv --column drug --person patient --epsilon 0.1 --delta 1e-9
     """
     from sidelight._files import check_file
     from sidelight.errors import SettingError
+    from sidelight.privacy.unit import Unit
     from sidelight.statistics.discovery import discover as find
     from sidelight.statistics.discovery import discover_records
 
     if (column is None) != records:
         raise SettingError("name a --column, or ask for --records: one of them.")
-    target = schema if out is None else out
+    target = _target(table, schema, out, is_of_records=records)
     check_file(target, "the schema")
-    terms: dict[str, Any] = {"ledger": ledger, "delta": delta}
+    terms: dict[str, Any] = {
+        "ledger": ledger,
+        "delta": delta,
+        "unit": None if person is None else Unit("add-or-remove", person=person),
+        "project": project,
+        "approved_by": approved_by,
+    }
+    if schema is None and ledger is None and person is None:
+        talk(
+            "warning: nothing says who each record is about, so one record is protected, not one person. If "
+            "people can have several, more is told of them than is promised: name their column with --person."
+        )
     if column is None:
+        assert schema is not None  # otherwise there is no target
         found = discover_records(table, schema=schema, epsilon=epsilon, **terms)
     else:
         found = find(
@@ -67,7 +116,6 @@ def discover(
             at_least=at_least, **terms,
         )  # fmt: skip
     written = _write(found, schema, target)
-    remark_on_private(ledger)
     if as_json:
         tell_json(_as_json(found, written))
         return
@@ -78,31 +126,81 @@ def discover(
         tell(" ".join(f"{edge:g}" for edge in found.edges))
     if found.records is not None:
         tell(str(found.records))
-    if written is not None:
-        talk(f"wrote {written}.")
+    if written is None:
+        talk("nothing was written.")
+    elif schema is None:
+        talk(f"wrote {written}, a new schema: {_told_change(found)} {_told_unit(found)}")
+    else:
+        talk(f"wrote {written}: {_told_change(found)} {_OTHER_SCHEMA}")
 
 
-def _write(found: "Discovery", schema: Path, out: Path) -> Path | None:
-    """The schema file with what was found; all else in it, comments too, stays as it is."""
+def _target(table: str, schema: Path | None, out: Path | None, *, is_of_records: bool) -> Path:
+    """The file to write. A file that nobody named as the schema is not replaced."""
+    from sidelight.errors import SettingError
+    from sidelight.sources import is_postgres
+
+    if schema is not None:
+        return schema if out is None else out
+    if is_of_records:
+        raise SettingError(
+            "records a person go into the [unit] of a schema that names the column of people: give --schema."
+        )
+    if out is None:
+        if is_postgres(table) or any(mark in table for mark in "*?[:#"):
+            raise SettingError("a new schema needs a name here: give --out, such as --out people.toml.")
+        out = Path(Path(table).stem + ".toml")
+    if os.path.lexists(out):
+        raise SettingError(
+            f"{out} exists already. To let it declare what is found, give --schema {out}; to begin another "
+            "schema, name a new file with --out. Nothing was read and nothing was charged."
+        )
+    return out
+
+
+def _write(found: "Discovery", schema: Path | None, out: Path) -> Path | None:
+    """The schema file with what was found, all else in it as it was; None if the schema stays the same."""
     from sidelight._files import write_text
-    from sidelight.data.schema import Schema
-    from sidelight.data.schema_toml import with_column, with_records
-    from sidelight.errors import SchemaError
+    from sidelight.data.schema_edit import if_it_declares, with_column, with_records
+    from sidelight.data.schema_toml import parse, render
 
+    if found.schema is None:
+        return None
+    if schema is None:
+        write_text(out, render(found.schema), "the schema")
+        return out
     text = schema.read_text(encoding="utf-8")
+    if found.schema == parse(text):
+        return None
     if found.records is not None:
         text = with_records(text, found.records, found.sentence)
-    elif found.column is not None:
-        text = with_column(text, found.column)
     else:
-        return None
-    try:
-        is_so = Schema.from_toml(text) == found.schema
-    except SchemaError:
-        is_so = False
-    # A file may declare its columns in a way of its own; then all of it is written anew.
-    write_text(out, text if is_so else found.schema.to_toml(), "the schema")
+        assert found.column is not None  # records or a column: one of them was asked for, and was found
+        text = with_column(text, found.column)
+    write_text(out, if_it_declares(text, found.schema), "the schema")
     return out
+
+
+def _told_change(found: "Discovery") -> str:
+    """What the schema file declares now that it did not declare before."""
+    if found.records is not None:
+        return f"[unit] says records = {found.records}."
+    assert found.column is not None  # otherwise nothing was written
+    name = f"column {found.column.name!r}"
+    if found.edges is not None:
+        return f"{name} has {len(found.edges) - 1} bins, between the edges found."
+    return f'{name} has {found.column.declared} labels, and outside = "other" for all other values.'
+
+
+def _told_unit(found: "Discovery") -> str:
+    """Who was protected, which a new schema declares."""
+    assert found.schema is not None  # it was written
+    unit = found.schema.unit
+    if unit.person is not None:
+        return f"[unit] is {unit.spelled()}."
+    return (
+        f"[unit] is {unit.spelled()}: if one person can have more records in the table, more was told of "
+        "that person than was promised. Correct the unit before you spend more."
+    )
 
 
 def _as_json(found: "Discovery", written: Path | None) -> dict[str, Any]:

@@ -1,22 +1,24 @@
 """``sidelight ledger``: make a promise once, see what was spent, verify that nothing was changed."""
 
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sidelight.cli import ledger_places
 from sidelight.cli._shared import Json, talk, tell, tell_json, tell_table
 
 if TYPE_CHECKING:
     from sidelight.privacy.ledger import Ledger
+    from sidelight.privacy.policy import Policy
+    from sidelight.privacy.runs import RunSummary
 
 app = typer.Typer(
     help="A ledger holds the promise (ε, δ) about one table, and everything ever spent of it.",
     no_args_is_help=True,
 )
-_BAR = 30
+_BAR = 20
 """Characters of a bar that shows the whole budget."""
 _USED = "each release uses as many records of a person as its schema says"
 Where = Annotated[str, typer.Argument(help="A ledger file, or a database URL.")]
@@ -49,6 +51,10 @@ def open_(
         str | None,
         typer.Option(help="Name of the table. Default: the file's name, or the text after # in an address."),
     ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="A policy (TOML): what runs may spend, by which mechanisms, approved by whom."),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Make the promise even where it protects little (ε > 10, δ > 1e-5).")
     ] = False,
@@ -74,12 +80,15 @@ def open_(
             " ".join(promise.doubts) + " A promise can never be changed. If you mean it, repeat the command "
             "with --yes. Nothing was opened."
         )
-    ledger = SqlLedger.create(where, promise)
+    rules = None if policy is None else _read_policy(policy)
+    ledger = SqlLedger.create(where, promise, policy=rules)
     if as_json:
         tell_json({"ledger": source_name(where), "promise": promise.as_json(), "head": ledger.head})
         return
     said = protects.describe() if person is None else f"{unit} of whoever is one {person}: {_USED}"
     talk(f"opened {source_name(where)}: ε = {epsilon:g} at δ = {delta:g}, {said}.")
+    for rule in () if rules is None else rules.sentences():
+        talk(f"policy: {rule}.")
 
 
 @app.command(
@@ -89,50 +98,42 @@ def open_(
 def show(
     where: Where,
     events: Annotated[bool, typer.Option("--events", help="Also list every single payment.")] = False,
+    svg: Annotated[
+        Path | None, typer.Option(help="Also draw how the budget was used up over time, into this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show what was promised, what was spent, and what is left, run by run.
 
     A run that is open was interrupted, or is still at work; until it is closed, everything it was allotted is
-    set aside. The column `again` counts answers that were paid for a second time because a crash lost the
-    first.
+    set aside. An answer that a crash lost was paid for a second time, and the run says so.
     """
-    from sidelight.privacy.meaning import Meaning
     from sidelight.privacy.sql_ledger import open_ledger
+    from sidelight.privacy.statement import Statement
 
     ledger = open_ledger(where)
-    facts: dict[str, Any] = {
-        "name": ledger.promise.shown,
-        "epsilon": ledger.promise.budget.epsilon,
-        "delta": ledger.promise.budget.delta,
-        "unit": ledger.promise.unit.relation,
-        "records": ledger.promise.unit.records,
-        "person": ledger.promise.unit.person,
-        "capacity": float(ledger.promise.budget.capacity),
-        "spent": float(ledger.spent),
-        "left": float(ledger.left),
-        "epsilon_spent": ledger.promise.budget.epsilon_of(ledger.tally),
-        "meaning": Meaning.of_tally(ledger.tally).sentence(ledger.promise.unit),
-        "head": ledger.head,
-        "runs": [run.as_json() for run in ledger.runs()],
-    }
+    statement = Statement.of(ledger)
+    facts = statement.as_json()
     if events:
         facts["events"] = [event.as_json() for event in ledger.events()]
+    if svg is not None:
+        _draw(ledger, svg)
     if as_json:
         tell_json(facts)
         return
     tell(f"{facts['name']}: promised ε = {facts['epsilon']:g} at δ = {facts['delta']:g} ({facts['unit']})")
     if facts["person"] is not None:
         tell(f"people one person is all records of one {facts['person']}; {_USED}")
-    tell(f"spent  ε = {facts['epsilon_spent']:.4g}, {facts['spent'] / facts['capacity']:.1%} of the budget")
+    tell(f"spent  ε = {facts['epsilon_spent']:.4g}, {statement.share_spent:.1%} of the budget")
     tell(f"means  {facts['meaning']}")
-    tell(f"left   {_left(ledger)}")
+    tell(f"left   {statement.left}")
     tell(f"head   {facts['head']}")
-    for line in _over_time(ledger):
-        tell(line)
-    if facts["runs"]:
-        columns = list(facts["runs"][0])
-        tell_table("runs", columns, [[_small(value) for value in run.values()] for run in facts["runs"]])
+    for rule in () if statement.policy is None else statement.policy.sentences():
+        tell(f"policy {rule}")
+    for run, share, epsilon in statement.after_each:
+        tell(_bar(run, share, epsilon))
+        for line in _lines(run):
+            tell(f"  {line}")
     if events:
         rows = [[e["event"], e["what"], next(iter(e["cost"].values()))] for e in facts["events"]]
         tell_table("events", ["event", "what", "cost"], rows)
@@ -150,13 +151,21 @@ def verify(
             help="A head that you noted earlier, such as a release card's; the ledger must contain it."
         ),
     ] = None,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--release", help="A release folder; the ledger must contain the head on its card. Repeat it."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check every line's hash and every sum; fail if a line was changed or is missing."""
     from sidelight.privacy.sql_ledger import open_ledger
+    from sidelight.releases.release import Release
 
     ledger = open_ledger(where)
-    ledger.verify(head=head)
+    for seen in [head, *(Release.load(folder).card.ledger.head for folder in release or [])]:
+        ledger.verify(head=seen)
     if as_json:
         tell_json({"intact": True, "head": ledger.head})
     else:
@@ -224,31 +233,136 @@ def rebind(
         talk(f"{source_name(where)} now keeps the spending of {source_name(table)} as it is.")
 
 
-def _left(ledger: "Ledger") -> str:
-    """The largest ε that one more release may ask for, and the open runs that hold budget back."""
-    from sidelight.privacy.budget import Epsilon, Rho
+@app.command(
+    epilog="Example: sidelight ledger policy people.ledger policy.toml",
+    short_help="Show, set or withdraw what runs are allowed.",
+)
+def policy(
+    where: Where,
+    file: Annotated[Path | None, typer.Argument(help="A policy (TOML) that holds from now on.")] = None,
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="From now on the promise alone decides.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a ledger's policy, set another, or withdraw it. A change is a line of the ledger, like a spending.
 
-    budget = ledger.promise.budget
-    most = budget.largest(Epsilon if budget.is_pure else Rho, ledger.tally)
-    said = f"at most ε = {most:g} for one more release" if most else "nothing"
-    is_open = [run.id for run in ledger.runs() if run.is_open]
-    if is_open:
-        said += f", beside what {', '.join(is_open)} set aside (resume it, or `sidelight ledger close`)"
-    return said
+    A policy limits what one run, one month and one project may spend, names the mechanisms that are allowed,
+    and says who must approve. A run that it does not allow is refused, with exit code 3, before anything is
+    read or charged.
+    """
+    from sidelight.errors import SettingError
+    from sidelight.privacy.sql_ledger import open_ledger
+    from sidelight.sources import source_name
+
+    if file is not None and withdraw:
+        raise SettingError("name a policy, or --withdraw the one there is: one of them.")
+    rules = None if file is None else _read_policy(file)
+    ledger = open_ledger(where)
+    if rules is not None or withdraw:
+        ledger.set_policy(rules)
+    rules = ledger.policy
+    if as_json:
+        tell_json({"policy": None if rules is None else rules.as_json(), "head": ledger.head})
+        return
+    if file is not None or withdraw:
+        done = "was withdrawn from" if withdraw else "was set; it holds from now on in"
+        talk(f"the policy {done} {source_name(where)}.")
+    for rule in ["none: the promise alone decides"] if rules is None else rules.sentences():
+        tell(rule)
 
 
-def _over_time(ledger: "Ledger") -> Iterator[str]:
-    """How much of the budget was used after each run, as bars; an open run uses all that it was allotted."""
-    budget = ledger.promise.budget
-    used = Fraction(0)
-    for run in ledger.runs():
-        used += budget.price(run.allotment if run.is_open else run.spent)
-        share = min(1.0, float(used / budget.capacity))
-        filled = round(_BAR * share)
-        bar = "█" * filled + "░" * (_BAR - filled)
-        yield f"{run.when[:16].replace('T', ' ')}  {bar} {share:4.0%}  {run.label}"
+def _read_policy(path: Path) -> "Policy":
+    """The policy in a file; mechanisms that nobody knows are refused, since they are slips of the pen."""
+    from sidelight._check import listed
+    from sidelight.errors import SettingError
+    from sidelight.mechanisms.registry import names
+    from sidelight.privacy.policy import OTHER_WAYS, Policy
+
+    rules, known = Policy.read(path), (*names(), *OTHER_WAYS)
+    unknown = [name for name in rules.mechanisms or () if name not in known]
+    if unknown:
+        raise SettingError(
+            f"allow.mechanisms in {path} names {listed(map(repr, unknown))}; there are {listed(known)}."
+        )
+    return rules
 
 
-def _small(value: Any) -> Any:
-    """Costs are often below a tenth: four significant digits show more than 0.0."""
-    return f"{value:.4g}" if isinstance(value, float) else value
+app.command(epilog="Example: sidelight ledger move people.ledger postgresql://owner@db/ledgers#people")(
+    ledger_places.move
+)
+app.command(epilog="Example: sidelight ledger compare people.ledger postgresql://owner@db/ledgers#people")(
+    ledger_places.compare
+)
+app.command(epilog="Example: sidelight ledger backup people.ledger people.backup")(ledger_places.backup)
+app.command(
+    epilog="Example: sidelight ledger restore people.backup people.ledger --release out-2026q3 --yes",
+    short_help="Make a new ledger out of a backup.",
+)(ledger_places.restore)
+
+
+@app.command(
+    epilog="Example: sidelight ledger together people-2025.ledger people-2026.ledger",
+    short_help="Add up what somebody loses who is in several tables.",
+)
+def together(
+    where: Annotated[list[str], typer.Argument(help="The ledgers of tables that share people.")],
+    as_json: Json = False,
+) -> None:
+    """Add up what somebody loses whose records are in the tables of several ledgers.
+
+    A table that is made anew each period has a ledger for each. Somebody who stays from one period to the
+    next is in several tables, and what was spent on all of them composes for that person.
+    """
+    from dataclasses import asdict
+
+    from sidelight.privacy.sql_ledger import open_ledger
+    from sidelight.privacy.together import together as composed
+
+    found = composed([open_ledger(one) for one in where])
+    if as_json:
+        tell_json(asdict(found))
+        return
+    for name, spent in zip(found.names, found.apart, strict=True):
+        tell(f"{name}: ε = {spent:.4g} spent")
+    tell(found.sentence)
+
+
+def _draw(ledger: "Ledger", path: Path) -> None:
+    """The ledger's story, as a picture."""
+    from sidelight._files import write_text
+    from sidelight.errors import SettingError
+    from sidelight.releases.history import history_of
+    from sidelight.reports.story import story
+
+    past = history_of(ledger)
+    if not past:
+        raise SettingError("nothing was spent yet, so there is nothing to draw; leave out --svg.")
+    write_text(path, story("story", past, is_alone=True) + "\n", "the picture")
+
+
+def _bar(run: "RunSummary", share: float, epsilon: float) -> str:
+    """How much of the budget was used after a run, as a bar and as ε."""
+    filled = round(_BAR * share)
+    bar = "█" * filled + "░" * (_BAR - filled)
+    return f"{run.when[:16].replace('T', ' ')}  {bar} {share:4.0%}  ε = {epsilon:.3g}  {run.label}"
+
+
+def _lines(run: "RunSummary") -> Iterator[str]:
+    """A run in short lines: its id and whether it is open, what it paid, and for whom."""
+    from sidelight._check import count_of
+    from sidelight.privacy.budget import Rho
+
+    yield f"run {run.id} ({'open: interrupted, or still at work' if run.is_open else 'closed'})"
+    currency = "ρ" if isinstance(run.allotment, Rho) else "ε"
+    again = f", {run.repeats:,} for answers that a crash had lost" if run.repeats else ""
+    yield (
+        f"paid {currency} = {float(run.spent):.4g} of {float(run.allotment):.4g}, in "
+        f"{count_of(run.events, 'payment')}{again}"
+    )
+    if run.purpose.project is not None:
+        yield f"for the project {run.purpose.project}"
+    if run.approval is not None and run.approval.asked_by:
+        yield f"asked for by {run.approval.asked_by}"
+    if run.purpose.approved_by:
+        yield f"approved by {', '.join(run.purpose.approved_by)}"

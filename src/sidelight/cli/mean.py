@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sidelight.cli._groups import GroupOptions, number_or, read_groups, show, with_group_options
-from sidelight.cli._shared import remark_on_private, tell_json, tell_table
+from sidelight.cli._shared import tell_json, tell_table
 from sidelight.errors import SettingError
 
 if TYPE_CHECKING:
@@ -49,19 +49,19 @@ def mean(
     if by is None:
         from sidelight.statistics.mixed_mean import mixed_mean
 
-        answer = mixed_mean(read_groups(asked), merge=merge, **asked.mix_settings(), **more)
+        answer = mixed_mean(read_groups(asked, way="mean"), merge=merge, **asked.mix_settings(), **more)
         show(answer, f"mean of {asked.value}", asked)
         return
     if asked.epsilon is None or asked.epsilon_column or asked.group_column or asked.bias or merge:
         raise SettingError("--by takes --epsilon, and neither groups nor --bias nor --merge.")
     from sidelight.statistics.grouped_mean import grouped_mean
 
+    asked.require("mean", asked.epsilon)
     found = grouped_mean(
         asked.table, asked.value, by=by, epsilon=asked.epsilon, cells=cell, public=asked.public,
-        missing=asked.stand_in, **asked.settings(), **more,
+        missing=asked.stand_in, file=asked.file, **asked.settings(), **more,
     )  # fmt: skip
     _show_cells(found, by, asked)
-    remark_on_private(asked.ledger)
 
 
 def _show_cells(answer: "GroupedAnswer", by: str, asked: GroupOptions) -> None:

@@ -28,5 +28,5 @@ def quantile(
     """
     from sidelight.statistics.mixed_quantile import mixed_quantile
 
-    answer = mixed_quantile(read_groups(asked), q, density=density, **asked.mix_settings())
+    answer = mixed_quantile(read_groups(asked, way="quantile"), q, density=density, **asked.mix_settings())
     show(answer, f"quantile {q:g} of {asked.value}", asked)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sidelight.cli._shared import Json, QualityShare, Quiet, SchemaFile, WorkloadName, talk, tell, tell_json
+from sidelight.errors import SettingError
 
 if TYPE_CHECKING:
     from sidelight.evaluation.rehearsal import Rehearsal
@@ -55,20 +56,27 @@ def rehearse(
     shares: the wrong counts of a table, added up and divided by the number of records. Nothing private is
     read, and nothing is charged.
     """
-    from sidelight._check import positive
+    from sidelight._check import listed, positive
     from sidelight._files import check_file, write_text
+    from sidelight._interrupt import told
     from sidelight.evaluation import rehearsal as stage
     from sidelight.evaluation.rehearsal_picture import svg_picture, text_picture
 
     if accuracy is not None:
         positive(accuracy=accuracy)
+        if accuracy >= 2:
+            raise SettingError(
+                "--accuracy must be below 2 (200%), the error of tables that have no record in common; got "
+                f"{accuracy:g}. It is a share of the records, such as 0.05."
+            )
     if svg is not None:
         check_file(svg, "the picture")
-    played = stage.rehearse(
-        public, schema=schema, epsilon=[*(epsilon or []), *(more or [])] or stage.EPSILONS, delta=delta,
-        mechanism=mechanism or ["auto"], workload=workload, unit=unit, records=records, alone=alone,
-        runs=runs, quality_share=quality_share, seed=seed, progress=not quiet,
-    )  # fmt: skip
+    with told("Nothing was charged: a rehearsal reads public data alone."):
+        played = stage.rehearse(
+            public, schema=schema, epsilon=[*(epsilon or []), *(more or [])] or stage.EPSILONS, delta=delta,
+            mechanism=mechanism or ["auto"], workload=workload, unit=unit, records=records, alone=alone,
+            runs=runs, quality_share=quality_share, seed=seed, progress=not quiet,
+        )  # fmt: skip
     answers = {} if accuracy is None else {m: played.epsilon_for(accuracy, m) for m in played.mechanisms}
     if svg is not None:
         write_text(
@@ -81,6 +89,12 @@ def rehearse(
             facts |= {"accuracy": accuracy, "epsilon_for_accuracy": answers}
         tell_json(facts)
         return
+    if played.left_out:
+        them = "it" if len(played.left_out) == 1 else "them"
+        talk(
+            f"The public table tells nothing of {listed(played.left_out)}, so tables with {them} are not "
+            "played. In a release they err about as they do without public data."
+        )
     tell(_headline(played))
     tell(text_picture(played))
     for name, found in answers.items():

@@ -8,12 +8,15 @@ import typer
 
 from sidelight.cli._shared import (
     AcceptFile,
+    ApprovedBy,
     BinsChoice,
     Json,
     MechanismName,
+    Project,
     PublicData,
     QualityShare,
     Quiet,
+    ReuseFolder,
     SchemaFile,
     Settings,
     WorkloadName,
@@ -22,12 +25,14 @@ from sidelight.cli._shared import (
     talk,
     tell_json,
 )
-from sidelight.cli.plan import facts
-from sidelight.errors import ReleaseError, UnsavedError
+from sidelight.errors import BudgetExhausted, ReleaseError, SettingError, UnsavedError
 
 if TYPE_CHECKING:
+    from sidelight.privacy.approval import Approval
     from sidelight.privacy.ledger import Ledger
     from sidelight.releases.card import Card
+
+_TAKEN = "{} already exists and is not empty; name a new folder with --out."
 
 
 def release(
@@ -58,6 +63,16 @@ def release(
             "removed at the end."
         ),
     ] = None,
+    approval: Annotated[
+        Path | None,
+        typer.Option(
+            help="A JSON file that says who asked and who approved: digest (as --dry-run --json prints it), "
+            "asked_by, and a list of names. It is written into the ledger; any other plan is refused."
+        ),
+    ] = None,
+    reuse: ReuseFolder = None,
+    project: Project = None,
+    approved_by: ApprovedBy = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, as `plan` does, and stop.")
     ] = False,
@@ -80,39 +95,59 @@ def release(
     from sidelight._files import check_room_for, named
     from sidelight.curator.journal import Journal
     from sidelight.data.leak_guard import refuse_same
+    from sidelight.privacy.purpose import Purpose
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.progress import progress_of
     from sidelight.releases import run as front_door
     from sidelight.releases.plan import Plan
-    from sidelight.releases.plan_words import describe
+    from sidelight.releases.plan_digest import plan_digest, plan_digests, require_approved
+    from sidelight.releases.plan_words import describe, facts
 
     refuse_same(table, public)
+    if approval is not None and approved_by:
+        raise SettingError("--approval names those who approved; leave out --approved-by.")
+    said = Purpose.of("", project=project, approved_by=approved_by)
     book = open_ledger(ledger)
     plan = Plan.of(
         schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
         workload=workload, public=one_or_all(public), ledger=book,
-        quality_share=quality_share, accept=accept, bins=bins, settings=parse_settings(settings),
+        quality_share=quality_share, accept=accept, bins=bins, reuse=reuse,
+        settings=parse_settings(settings),
     )  # fmt: skip
     if dry_run:
-        can_pay = book.can_pay(plan.allotment)
-        tell_json(facts(plan, can_pay=can_pay)) if as_json else talk(describe(plan, can_pay=can_pay))
+        plan = plan.asked(book, said)
+        if as_json:
+            digest = plan_digest(plan, private=table, public=public, ledger=book, project=project)
+            tell_json(facts(plan) | {"digest": digest})
+        else:
+            talk(describe(plan))
         return
+    approved = None if approval is None else _approval(approval)
+    if approved is not None:
+        require_approved(
+            approved, plan_digests(plan, private=table, public=public, ledger=book, project=project)
+        )
+        plan, said = plan.fixed(), said.approved(approved)
     named(out, "the release")
     journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if _is_taken(out):
         card = _finished(out, journal, book) if checkpoint is None else None
         if card is not None:
             Journal.remove(journal)
             done = f"{out} was already complete; nothing more was spent."
             _say(out, card, [done], as_json=as_json, quiet=quiet)
             return
-        raise ReleaseError(
-            f"{out} already exists and is not empty; name a new folder with --out. Nothing was read."
-        )
+        raise ReleaseError(f"{_TAKEN.format(out)} Nothing was read.")
     check_room_for(out, "the release")
-    made = front_door.run(
-        plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet), is_confirmed=yes
-    )
+    try:
+        made = front_door.run(
+            plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet), is_confirmed=yes,
+            said=said,
+        )  # fmt: skip
+    except BudgetExhausted as error:
+        if _is_taken(out):  # another process has finished this very command meanwhile
+            raise ReleaseError(_TAKEN.format(out)) from error
+        raise
     try:
         made.save(out)
     except ReleaseError as error:
@@ -124,6 +159,25 @@ def release(
         Journal.remove(journal)
     following = f"next: sidelight answer {out} {plan.domain.attrs[0]}"
     _say(out, made.card, [*_remarks(out, made.card), following], as_json=as_json, quiet=quiet)
+
+
+def _is_taken(out: Path) -> bool:
+    """Whether something is there already."""
+    return out.exists() and (not out.is_dir() or any(out.iterdir()))
+
+
+def _approval(path: Path) -> "Approval":
+    """The approval in a JSON file."""
+    from sidelight._foreign import ForeignError, parse_json, read_text
+    from sidelight.errors import InputError
+    from sidelight.privacy.approval import Approval
+
+    try:
+        return Approval.from_json(parse_json(read_text(path)))
+    except ForeignError as error:
+        raise InputError(f"{path} cannot be read as an approval: {error}.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _say(out: Path, card: "Card", remarks: Iterable[str], *, as_json: bool, quiet: bool) -> None:
@@ -139,9 +193,12 @@ def _say(out: Path, card: "Card", remarks: Iterable[str], *, as_json: bool, quie
 
 def _remarks(out: Path, card: "Card") -> Iterator[str]:
     """What a person should know about the release just written."""
+    from sidelight.reports.provenance import left_out
+
     if card.quality is not None:
         yield f"{card.quality.sentence}."
     yield f"wrote {out}: {card.mechanism}, ε = {card.epsilon_spent:.4g} spent."
+    yield from (f"{one.sentence}." for one in card.reused)
     if card.why is not None:
         yield f"why {card.mechanism}: {card.why}"
     if card.paid_again is not None:
@@ -149,6 +206,7 @@ def _remarks(out: Path, card: "Card") -> Iterator[str]:
     yield from (grouped.sentence for grouped in card.groups)
     if card.unmeasured is not None:
         yield from card.unmeasured.sentences
+    yield from left_out(card)
     if card.acceptance is not None:
         yield from (f"{finding.sentence}." for finding in card.acceptance.findings)
         yield card.acceptance.sentence
@@ -165,11 +223,11 @@ def _said_of_repeats(events: int) -> str:
 def _finished(out: Path, journal: Path, ledger: "Ledger") -> "Card | None":
     """The card in ``out``, if this command wrote it earlier and died before it could remove the journal."""
     from sidelight.curator.journal import Journal
-    from sidelight.releases.release import Release
+    from sidelight.releases.folder import load_card
 
     if not journal.is_dir() or not (out / "release.json").is_file():
         return None
-    card = Release.load(out).card
+    card = load_card(out)
     run = card.ledger.run
     # An empty folder means that the journal was removed, but its folder was not yet.
     is_own = Journal.run_in(journal) == run or not any(journal.iterdir())

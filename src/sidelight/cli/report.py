@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sidelight.cli._shared import Json, ReleaseFolder, talk, tell_json
+from sidelight.cli._shared import Json, Overwrite, ReleaseFolder, refuse_to_replace, talk, tell_json
 
 
 def report(
@@ -20,6 +20,7 @@ def report(
     title: Annotated[
         str | None, typer.Option(help="What the page is called; by default what the ledger calls the table.")
     ] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Write an HTML report that opens offline. It is made from the release alone, and costs no privacy.
@@ -28,8 +29,13 @@ def report(
 
     A report made with --against also shows exact counts of the private table. Do not publish it.
     """
+    from sidelight._files import named
+    from sidelight.reports.report import private_name
     from sidelight.reports.report import report as write
 
+    asked = named(to, "the report")
+    target = asked if against is None else private_name(asked)
+    refuse_to_replace(target, is_meant=overwrite or _is_report(target))
     written = write(folder, to, against=against, title=title)
     size = written.stat().st_size
     if against is not None:
@@ -38,3 +44,12 @@ def report(
         tell_json({"to": str(written), "bytes": size})
     else:
         talk(f"wrote {written} ({size / 1000:,.0f} kB).")
+
+
+def _is_report(path: Path) -> bool:
+    """Whether an earlier report is there, which may be replaced."""
+    try:
+        with path.open("rb") as file:
+            return b'name="generator" content="sidelight"' in file.read(2048)
+    except OSError:
+        return False

@@ -7,11 +7,13 @@ import typer
 
 from sidelight.cli._shared import (
     Json,
+    Overwrite,
     Quiet,
     ReleaseFolder,
     SafeCells,
     WhereOption,
     parse_where,
+    refuse_to_replace,
     talk,
     tell_json,
 )
@@ -31,6 +33,7 @@ def sample(
         ),
     ] = None,
     safe_cells: SafeCells = False,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -47,6 +50,7 @@ def sample(
     from sidelight.releases.release import Release
 
     check_file(to, safe_cells=safe_cells)
+    refuse_to_replace(to, is_meant=overwrite)
     released = replace(Release.load(folder), kind="pyarrow")
     with progress_of(not quiet).phase("sample"):
         drawn = released.sample(records, where=parse_where(where), seed=seed)

@@ -4,14 +4,25 @@ from typing import Annotated
 
 import typer
 
-from sidelight.cli._shared import Json, SchemaFile, WorkloadName, remark_on_private, tell, tell_json
+from sidelight.cli._shared import (
+    ApprovedBy,
+    Json,
+    Project,
+    SchemaFile,
+    WorkloadName,
+    tell,
+    tell_json,
+)
 
 
 def screen(
     table: Annotated[str, typer.Argument(help="The private table.")],
     schema: SchemaFile,
     public: Annotated[
-        list[str], typer.Option(help="A public table of the same schema. Repeat for each candidate.")
+        list[str],
+        typer.Option(
+            help="A public table; one that lacks columns is judged by the others. Repeat for each candidate."
+        ),
     ],
     epsilon: Annotated[float, typer.Option(help="ε to spend on all candidates together, such as 0.05.")],
     workload: WorkloadName = "3-way",
@@ -22,6 +33,8 @@ def screen(
         float, typer.Option(help="ε of the release to come, which a candidate should improve.")
     ] = 1.0,
     for_delta: Annotated[float | None, typer.Option(help="δ of the release to come. Default: 1/n².")] = None,
+    project: Project = None,
+    approved_by: ApprovedBy = None,
     as_json: Json = False,
 ) -> None:
     """Rank public tables by how well the best mixture of their records could answer the workload.
@@ -32,9 +45,8 @@ def screen(
 
     ranked = rank(
         table, public, schema=schema, epsilon=epsilon, workload=workload,
-        ledger=ledger, for_epsilon=for_epsilon, for_delta=for_delta,
+        ledger=ledger, for_epsilon=for_epsilon, for_delta=for_delta, project=project, approved_by=approved_by,
     )  # fmt: skip
-    remark_on_private(ledger)
     if as_json:
         tell_json(
             [
@@ -44,6 +56,7 @@ def screen(
                     "stddev": found.mixture.stddev,
                     "verdict": found.verdict,
                     "sentence": found.sentence,
+                    "left_out": list(found.left_out),
                 }
                 for found in ranked
             ]

@@ -1,12 +1,13 @@
 """The one door to private tables: pay, write, look, draw.
 
-Exact counts of a private table are seen in this file and nowhere else; ``statistics/curator.py`` is the
-door to private values, ``evaluation/screening_curator.py`` that of screening. Each public method makes an
-event and hands it to ``Door``, which charges and writes it before the table is looked at.
+Exact counts of a private table are seen in this file and nowhere else. Three doors of their own serve private
+values (``statistics/curator.py``), discovery (``statistics/discovery_curator.py``) and screening
+(``evaluation/screening_curator.py``). Each public method makes an event and hands it to ``Door``, which
+charges and writes it before the table is looked at.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -27,10 +28,11 @@ from sidelight.measurement import Measurement, NoiseKind, gaussian, gaussians, l
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.unit import Unit
+from sidelight.progress import in_percent
 from sidelight.queries.query import Marginal, Query, whole
 from sidelight.queries.strategy import Strategy
 from sidelight.select.exponential import exponential, exponentials
-from sidelight.select.judgement import Judgement
+from sidelight.select.judgement import OPTIONS, Contest
 from sidelight.select.permute_and_flip import permute_and_flip
 from sidelight.select.score import Score
 
@@ -57,6 +59,11 @@ def require_kept(table: Table, unit: Unit) -> None:
         )
 
 
+def fits_in_cache(domain: Domain, marginals: Iterable[Attrs]) -> bool:
+    """Whether the exact counts of all these marginals are kept, so that none is counted twice."""
+    return _BYTES_PER_CELL * sum(map(domain.size, marginals)) <= _CACHE_BYTES
+
+
 class Curator(Door):
     """Holds a private table; answers only with noise that was paid for.
 
@@ -64,9 +71,22 @@ class Curator(Door):
     returns is public once it is returned.
     """
 
-    def __init__(self, table: Table, **settings: Any) -> None:
+    def __init__(
+        self,
+        table: Table,
+        *,
+        earlier: Sequence[Measurement] = (),
+        foreseen: Sequence[Attrs] = (),
+        **settings: Any,
+    ) -> None:
         require_kept(table, settings["unit"])
         super().__init__(**settings)
+        self._foreseen = tuple(foreseen)
+        """Marginals that are asked for in any case: a file is read once for all of them."""
+        self._earlier = list(earlier)
+        """Noisy answers of earlier releases about the same records, which may be used again for nothing."""
+        self.used_again: list[Measurement] = []
+        """Those of them that were taken, or averaged with a new answer."""
         self.domain: Domain = table.domain
         self._table = table
         self._counts: dict[Attrs, Compact] = {}
@@ -82,12 +102,37 @@ class Curator(Door):
         whole = self.domain, self._table, self._counts
         self.domain, self._table, self._counts = grouping.domain, self._table.grouped(grouping), {}
         self._before = self._accountant.spent.value
+        # An earlier answer about single values is no answer about groups of them.
+        earlier, grouped = self._earlier, set(grouping.groups)
+        self._earlier = [made for made in earlier if grouped.isdisjoint(made.query.attrs)]
         try:
             yield
         finally:
             # PRIVACY: as it was.
             self.domain, self._table, self._counts = whole
-            self._before = Fraction(0)
+            self._before, used = Fraction(0), set(map(id, self.used_again))
+            self._earlier = [made for made in earlier if id(made) not in used]
+
+    @property
+    def earlier(self) -> tuple[Measurement, ...]:
+        """Answers of earlier releases that nobody has taken yet."""
+        return tuple(self._earlier)
+
+    def take_earlier(self, is_wanted: Callable[[Measurement], bool]) -> list[Measurement]:
+        """Answers of earlier releases that a mechanism starts from; each is given once, and costs nothing.
+
+        An earlier answer that nobody takes is averaged with the new one if its query is measured again.
+        """
+        # PRIVACY: they were paid for, and released, before; nothing is looked at.
+        taken = [made for made in self._earlier if is_wanted(made)]
+        self._earlier = [made for made in self._earlier if not is_wanted(made)]
+        self.used_again += taken
+        return taken
+
+    def _with_earlier(self, made: Measurement) -> Measurement:
+        """A measurement, averaged with what is known of the same query."""
+        same = self.take_earlier(lambda one: one.query == made.query)
+        return made.averaged(*same) if same else made
 
     def total(self, cost: Cost) -> float:
         """How many records there are: free where the unit keeps n fixed, measured otherwise."""
@@ -188,25 +233,27 @@ class Curator(Door):
             starts = ends - np.array([part.size for part in scores])
             return np.concatenate([which, places - starts[which]]).astype(np.int64)
 
-        found = self._pay_then(event, lambda: self._scores(candidates, score), draw).tolist()
+        found = self._pay_then(
+            event, lambda: self._scores(candidates, score), draw, numbers=2 * number
+        ).tolist()
         self._rounds += 1
         self._tell(f"round {self._rounds}: drew {number} queries")
         return list(zip(found[:number], found[number:], strict=True))
 
-    def choose(self, queries: Sequence[Query], judgement: Judgement, cost: Cost) -> int:
+    def choose(self, queries: Sequence[Query], contest: Contest, cost: Cost) -> int:
         """The index of one option, drawn so that options that do well on all these queries are likely."""
         event = events.Exponential.at(
             cost,
-            what=f"{judgement.options} options, by {len(queries)} queries",
-            sensitivity=judgement.sensitivity(self.unit, queries),
-            candidates=judgement.options,
+            what=f"{contest.options} {OPTIONS} {len(queries)} queries",
+            sensitivity=contest.sensitivity(self.unit, queries),
+            candidates=contest.options,
         )
 
         def look() -> NDArray[np.float64]:
             self._count_together([query.attrs for query in queries])
             # PRIVACY: the start is public, so the same on neighbours: Pr[k] ∝ odds_k · exp(ε s_k / 2Δ).
-            parts = [judgement.start(float(2 * event.sensitivity / event.epsilon))]
-            parts += [added(self._exact(queries[place])) for place, added in judgement.each(queries)]
+            parts = [contest.start(float(2 * event.sensitivity / event.epsilon))]
+            parts += [added(self._exact(queries[place])) for place, added in contest.each(queries)]
             # PRIVACY: rounded once, however many queries there are, as the sensitivity allows for.
             return np.array([math.fsum(of_option) for of_option in zip(*parts, strict=True)])
 
@@ -214,7 +261,7 @@ class Curator(Door):
             return np.array([exponential(self._noise, scores, event)], dtype=np.int64)
 
         (chosen,) = self._pay_then(event, look, draw).tolist()
-        self._tell(f"chose option {chosen + 1} of {judgement.options}")
+        self._tell(f"chose option {chosen + 1} of {contest.options}")
         return int(chosen)
 
     def measure(self, query: Query, cost: Cost, *, noise: NoiseKind | None = None) -> Measurement:
@@ -222,12 +269,16 @@ class Curator(Door):
         event = measuring(query, cost, self.unit, noise=noise)
 
         noisy = self._pay_then(
-            event, lambda: whole(query, self._exact(query)), lambda exact: self._noisy(exact, event)
+            event,
+            lambda: whole(query, self._exact(query)),
+            lambda exact: self._noisy(exact, event),
+            numbers=query.cells(self.domain),
         )
         where = f"round {self._rounds}: " if self._rounds else ""
         self._tell(f"{where}measured {query.describe()}")
         step = float(query.resolution)
-        return Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
+        made = Measurement(query, np.asarray(noisy * step, dtype=np.float64), event.stddev * step)
+        return self._with_earlier(made)
 
     def measure_together(self, strategy: Strategy, cost: Rho) -> list[Measurement]:
         """The answers of many queries with exact Gaussian noise, in one event: they are paid for together."""
@@ -253,10 +304,12 @@ class Curator(Door):
                     exact[ends[place] - sizes[place] : ends[place]] = answered
             return exact
 
-        noisy = self._pay_then(event, look, lambda exact: gaussians(self._noise, exact, variances, sizes))
+        noisy = self._pay_then(
+            event, look, lambda exact: gaussians(self._noise, exact, variances, sizes), numbers=event.numbers
+        )
         self._tell(f"measured {len(sizes):,} queries together")
         return [
-            Measurement(query, part.astype(np.float64), math.sqrt(variance))
+            self._with_earlier(Measurement(query, part.astype(np.float64), math.sqrt(variance)))
             for query, part, variance in zip(
                 strategy.queries, np.split(noisy, ends[:-1]), variances, strict=True
             )
@@ -278,7 +331,7 @@ class Curator(Door):
                 }
             )
 
-        noisy = self._pay_then(event, look, lambda exact: self._noisy(exact, event))
+        noisy = self._pay_then(event, look, lambda exact: self._noisy(exact, event), numbers=len(asked.sets))
         self._progress.step("measured how far off the model is", share=1.0)
         self._counts.clear()  # nothing is left to pay for another look at them
         return asked.measured(noisy, event.stddev)
@@ -317,12 +370,19 @@ class Curator(Door):
         return [found[place] for place in range(len(candidates))]
 
     def _exact(self, query: Query) -> NDArray[np.int64]:
+        if query.attrs:
+            self._count_together([query.attrs])
         counts = self._counts.get(query.attrs)
         return query.apply(self._table.count(query.attrs) if counts is None else counts.wide())
 
     def _count_together(self, wanted: Sequence[Attrs]) -> None:
         """Count in one pass the marginals that selection needs, and keep as many as memory allows."""
-        missing = [attrs for attrs in dict.fromkeys(wanted) if attrs not in self._counts]
+        if all(attrs in self._counts for attrs in wanted):
+            return
+        # PRIVACY: what is counted ahead stays here until a look at it is paid for. In memory that saves
+        # nothing, but whether a table is there follows from its size, and progress would show it.
+        every = dict.fromkeys((*wanted, *self._foreseen))
+        missing = [attrs for attrs in every if attrs not in self._counts]
         # PRIVACY: decided by the most that they can take. What they really take depends on how many cells
         # are empty, or on n, and progress would show it.
         is_public = self.unit.total_is_public
@@ -336,6 +396,8 @@ class Curator(Door):
             affordable.append(attrs)
         if affordable:
             with self._progress.phase("count"):
+                tell = in_percent(lambda share: self._progress.step("", share=share))
                 self._counts |= count_compactly(
-                    self._table, affordable, total_is_public=self.unit.total_is_public
+                    self._table, affordable, total_is_public=self.unit.total_is_public, tell=tell
                 )
+                tell(1.0)

@@ -95,12 +95,18 @@ class Door:
         return self._progress
 
     def _pay_then(
-        self, event: Event, look: Callable[[], Exact], draw: Callable[[Exact], NDArray[np.int64]]
+        self,
+        event: Event,
+        look: Callable[[], Exact],
+        draw: Callable[[Exact], NDArray[np.int64]],
+        *,
+        numbers: int = 2,
     ) -> NDArray[np.int64]:
         """Pay, write, look, draw; an answer that the journal holds is given from there.
 
         ``look`` sees private data and may take long: a run that is stopped there pays nothing twice. ``draw``
-        does nothing but draw, because an output that is drawn and not yet on disk is lost in a crash.
+        does nothing but draw, because an output that is drawn and not yet on disk is lost in a crash; it
+        draws at most so many ``numbers``, for which there is room on the disk by then.
         """
         event.require_drawable()  # known beforehand, so it costs nothing to be refused
         nth = len(self._accountant.events)
@@ -111,6 +117,7 @@ class Door:
         with _silence():
             exact = look()
         with uninterrupted():
+            self._journal.make_room(event, numbers)
             ticket = self._ticket(payment, event, nth)
             # PRIVACY: the ledger has this draw on disk now, and nobody can draw for its payment again.
             with _silence():

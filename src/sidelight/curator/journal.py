@@ -38,6 +38,9 @@ from sidelight.privacy.marks import Marks, new_key, same_table
 
 FORMAT = 2
 _NAME = "journal.jsonl"
+_FRAME = 1024
+_BYTES_PER_NUMBER = 12
+"""Most bytes that a number takes in a line: 8 that cannot be compressed, in base64."""
 FILES = (_NAME, "key")
 """What a checkpoint folder holds."""
 
@@ -72,6 +75,8 @@ class Journal:
     """The key of this run's marks and choices: the folder's, or one that nobody else ever has."""
     _tables: Tables = field(default_factory=dict)
     _file: IO[bytes] | None = None
+    _end: int = 0
+    """Where the next line begins."""
 
     @classmethod
     def in_memory(cls, run: str = "") -> "Journal":
@@ -123,7 +128,7 @@ class Journal:
         journal = cls(run)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.fdopen(_own(path), "a+b")
+            file = os.fdopen(_own(path), "r+b", buffering=0)
         except OSError as error:
             raise _unusable(folder, error) from error
         try:
@@ -134,15 +139,15 @@ class Journal:
                 f"another process is running from {folder} right now. Wait for its end, or name a new folder."
             ) from error
         journal._file = file
-        file.seek(0)
         content = file.read()
-        # A line that was cut off by a crash was never used: forget it.
-        keep = content.rfind(b"\n") + 1
+        # A line that was cut off by a crash was never used, nor was room that nothing was written to: forget
+        # it.
+        keep = journal._end = content.rfind(b"\n") + 1
         if keep < len(content):
             file.truncate(keep)
         try:
             if tables is not None:
-                journal.key = _key(folder)
+                journal.key = _key(folder, is_new=not keep)
                 journal._tables = tables(journal.key)
             journal._read(content[:keep].splitlines(keepends=True), path, settings)
         except BaseException:
@@ -181,6 +186,16 @@ class Journal:
                     "changed since. Repeat that run's own command to resume it, or name a new folder."
                 )
 
+    def make_room(self, event: Event, numbers: int) -> None:
+        """Take room on the disk for an output of so many numbers.
+
+        Called before noise is drawn, so that a full disk loses nothing that was drawn: what is kept later
+        needs no more room than this.
+        """
+        if self._file is not None:
+            told = len(json.dumps(event.as_json(), ensure_ascii=False).encode())
+            self._put(bytes(told + _FRAME + _BYTES_PER_NUMBER * numbers))
+
     def append(self, event: Event, output: NDArray[np.int64], ticket: str) -> None:
         """Keep one output that was drawn; returns once it is on disk."""
         if self._file is not None:
@@ -202,6 +217,7 @@ class Journal:
         """Forget a run that paid for nothing."""
         if self._file is not None:
             self._file.truncate(0)
+            self._end = 0
 
     def restart(self, run: str, settings: Any) -> None:
         """Begin the journal of another run, which has paid for nothing yet."""
@@ -213,20 +229,33 @@ class Journal:
 
     def _write(self, entry: dict[str, Any]) -> None:
         assert self._file is not None
-        self._file.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
-        self._file.flush()
+        line = json.dumps(entry, ensure_ascii=False).encode() + b"\n"
+        self._put(line)
+        self._end += len(line)
+        self._file.truncate(self._end)  # room that was not needed
         os.fsync(self._file.fileno())
 
+    def _put(self, content: bytes) -> None:
+        """Write after the last line, over whatever stands there."""
+        assert self._file is not None
+        self._file.seek(self._end)
+        left = memoryview(content)
+        while left:  # a disk that is almost full takes a part
+            left = left[self._file.write(left) :]
 
-def _key(folder: Path) -> str:
-    """The key of the folder's marks; made with the folder."""
+
+def _key(folder: Path, *, is_new: bool) -> str:
+    """The key of the folder's marks; made with the folder.
+
+    Half a key that a full disk left behind was never used, if the journal has no line yet: it is made anew.
+    """
     path = folder / "key"
     try:
-        with os.fdopen(_own(path), "a+", encoding="ascii") as file:
-            file.seek(0)
+        with os.fdopen(_own(path), "r+", encoding="ascii") as file:
             key = file.read().strip()
-            if not key:
+            if not key or (is_new and len(key) < len(new_key())):
                 key = new_key()
+                file.seek(0)
                 file.write(key)
                 file.flush()
                 os.fsync(file.fileno())
@@ -300,8 +329,8 @@ def _unusable(folder: Path, error: OSError) -> CheckpointError:
 
 
 def _own(path: Path) -> int:
-    """Open a file to append to, and let only its owner read it, even if a copy had wider permissions."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    """Open a file, or make it, and let only its owner read it, even if a copy had wider permissions."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     status = os.fstat(file)
     if status.st_mode & 0o077 and status.st_uid == os.geteuid():
         os.fchmod(file, 0o600)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidelight.data.domain import Attrs
-from sidelight.data.engines.base import Counts, smallest_dtype
+from sidelight.data.engines.base import Counts, Tell, smallest_dtype, tell_nobody
 from sidelight.data.table import Table
 
 _CELLS_AT_ONCE, _CELLS_PER_RECORD = 1 << 17, 2
@@ -56,7 +56,7 @@ class Compact:
 
 
 def count_compactly(
-    table: Table, wanted: Sequence[Attrs], *, total_is_public: bool = True
+    table: Table, wanted: Sequence[Attrs], *, total_is_public: bool = True, tell: Tell = tell_nobody
 ) -> dict[Attrs, Compact]:
     """Count these marginals, and keep each in little memory.
 
@@ -79,7 +79,7 @@ def count_compactly(
             cells += table.domain.size(left[number])
             number += 1
         some, left = left[:number], left[number:]
-        counted = table.count_many(some)[::-1]
+        counted = table.count_many(some, tell)[::-1]
         for attrs in some:
             kept[attrs] = Compact.of(counted.pop())
     return kept

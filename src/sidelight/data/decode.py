@@ -2,8 +2,9 @@
 
     label      itself, in its own type
     bin        a point of it, uniform, drawn from ``seed``: a whole number for an integer column, so many
-               decimals for a real one that declares them, a whole day or second for dates and times; of a
-               weekday or an hour of the day any one between the column's bounds
+               decimals for a real one as it declares or its narrowest bin needs, a whole day or
+               second for dates and times; of a weekday or an hour of the day any one between the column's
+               bounds
     other      ``other_label``; for numbers, dates and times a missing value
     missing    a missing value
 
@@ -105,10 +106,10 @@ def _instants(walls: npt.NDArray[np.int64], offsets: Offsets) -> npt.NDArray[np.
 def _real_points(
     column: RealColumn, bins: npt.NDArray[np.int64], rng: np.random.Generator
 ) -> npt.NDArray[np.float64]:
-    if column.decimals is not None:
+    if column.sampled_decimals is not None:
         first, last = (steps[bins] for steps in column.steps)
         steps = np.minimum(first + np.floor(rng.random(len(bins)) * (last - first + 1)), last)
-        rounded: npt.NDArray[np.float64] = steps / 10.0**column.decimals
+        rounded: npt.NDArray[np.float64] = steps / 10.0**column.sampled_decimals
         return rounded
     low, high = column.bounds[bins], column.bounds[bins + 1]
     found = low + (high - low) * rng.random(len(bins))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sidelight._check import brief, listed
+from sidelight._check import brief, hint, listed
 from sidelight.errors import SchemaError, WorkloadError
 
 Attrs = tuple[str, ...]
@@ -60,9 +60,7 @@ class Domain:
     def __post_init__(self) -> None:
         if len(self.attrs) != len(self.shape):
             raise SchemaError(f"{len(self.attrs)} attributes were named but {len(self.shape)} sizes given.")
-        if len(set(self.attrs)) < len(self.attrs):
-            twice = sorted(attr for attr, often in Counter(self.attrs).items() if often > 1)
-            raise SchemaError(f"attribute names must be distinct; {', '.join(twice)} appears twice.")
+        _require_distinct(self.attrs)
         for attr, size in zip(self.attrs, self.shape, strict=True):
             if not isinstance(size, int) or isinstance(size, bool) or not isinstance(attr, str):
                 raise SchemaError("an attribute's name must be text, and its size a whole number.")
@@ -109,7 +107,12 @@ class Domain:
 
     def size(self, attrs: Iterable[str] | None = None) -> int:
         """How many cells the marginal on ``attrs`` has; the whole domain's if none are named."""
-        return math.prod(self.shape if attrs is None else self.project(attrs).shape)
+        if attrs is None:
+            return math.prod(self.shape)
+        wanted = tuple(attrs)
+        self.require(wanted)
+        _require_distinct(wanted)
+        return math.prod(self.sizes[attr] for attr in wanted)
 
     def project(self, attrs: Iterable[str]) -> "Domain":
         """The domain of these attributes alone, in the order given."""
@@ -133,8 +136,14 @@ class Domain:
         """Refuse attributes that this domain does not have."""
         unknown = [attr for attr in attrs if attr not in self.sizes]
         if unknown:
-            named = ", ".join(map(brief, unknown[:5]))
-            raise WorkloadError(f"unknown attribute {named}; the schema has {listed(self.attrs)}.")
+            named, guess = ", ".join(map(brief, unknown[:5])), hint(str(unknown[0]), self.attrs)
+            raise WorkloadError(f"unknown attribute {named}; the schema has {listed(self.attrs)}.{guess}")
+
+
+def _require_distinct(attrs: Attrs) -> None:
+    if len(set(attrs)) < len(attrs):
+        twice = sorted(attr for attr, often in Counter(attrs).items() if often > 1)
+        raise SchemaError(f"attribute names must be distinct; {', '.join(twice)} appears twice.")
 
 
 def _has_possible(impossible: Sequence[Combination], sizes: Mapping[str, int]) -> bool:

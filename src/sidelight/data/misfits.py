@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from sidelight.data.columns.column import BinnedColumn, Column
 from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, MomentColumn
-from sidelight.data.engines.sql import survey
+from sidelight.data.engines.choice import surveyed
 from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import MisfitError
@@ -56,7 +56,7 @@ def check(source: Any, schema: Schema) -> list[Misfit]:
     there = tuple(c for c in schema.columns if c.name not in wrong)
     if there and not any(misfit.what == "twice" for misfit in misfits):
         rest = schema if not wrong else Schema(there, file=schema.file)
-        found = survey(opened, rest, unit.person)
+        found = surveyed(opened, rest, unit.person)
         misfits += misfits_of_values(*found, rest, unit, may_be_empty=not schema.unit.total_is_public)
     if unit.person != schema.unit.person:
         message = (
@@ -179,16 +179,22 @@ def _outside_message(column: Column) -> str:
     numbers = _NOUNS.get(column.kind, "numbers")
     if not isinstance(column, BinnedColumn):
         what, places = "outside the labels that its schema declares; add the labels", '"other"'
+        what += " (or aliases of a label, where case, blanks or spelling alone differ)"
     elif column.outside == "clamp":  # every number falls into some bin, so the bounds are not the reason
         kinds = numbers.removeprefix("whole ").removeprefix("finite ")
         what, places = f"that are not {kinds}, and so have no nearest bin; correct the table", '"other"'
     else:
-        what = f"outside the bounds that its schema declares, or that are not {numbers}; correct the table"
+        what = f"outside the bounds that its schema declares, or that are not {numbers}"
         places = f'"other" (or "clamp", if all of them are {numbers.split()[-1]})'
         if isinstance(column, MomentColumn):
             places = '"other"' if column.is_circular else '"other" or "clamp"'
         if isinstance(column, DateColumn):
-            what += f". Text is read in the order {column.format} (format = …)"
+            what += f" (text is read in the order {column.format}, as format = … says)"
         if isinstance(column, DatetimeColumn) and column.zone is None:
-            what += "; times with a zone need one declared (zone = …)"
-    return f"column {column.name!r} has values {what}, or declare outside = {places}."
+            what += ", or that have a zone (declare it: zone = …)"
+        what += "; correct the table"
+    missing = "" if column.missing else "missing = true and "
+    return (
+        f"column {column.name!r} has values {what}, or declare outside = {places}. If a text such as NA "
+        f'stands for a missing value, declare {missing}missing_texts = ["NA"].'
+    )

@@ -1,19 +1,20 @@
 """Who each record is about, and a table with at most k records of each person.
 
 A table with people is read whole, so that it can be checked and recognised; ``keeping`` then gives the
-table that a curator may hold. Which records are kept is decided by ``engines/sql_people.py``, in SQL for
-every engine: records on a cluster or in a database stay there, and so do the names of people.
+table that a curator may hold. Which records are kept, ``engines/kept_records.py`` says. Records on a cluster
+or in a database stay there, and so do the names of people (``engines/sql_people.py``).
 """
 
 import hmac
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sidelight.data.engines.base import Engine
+from sidelight.data.engines.kept_records import Word, kept_of_named, kept_of_sorted, packed
 from sidelight.data.engines.numpy import NumpyEngine
+from sidelight.data.engines.sql import records_in
 from sidelight.data.engines.sql_encoding import Part, SqlSource, encode_sql
 from sidelight.data.engines.sql_people import kept_sql, packed_sql, person_of, word_names
 from sidelight.data.reading import frames
@@ -22,6 +23,9 @@ from sidelight.data.schema import Schema
 from sidelight.errors import SettingError
 from sidelight.privacy.unit import Unit
 from sidelight.sources import is_postgres
+
+if TYPE_CHECKING:
+    from sidelight.data.engines.duckdb import DuckDBSource
 
 COVERED = 0.95
 """``records = "auto"``: the share of people of whom no record is left out."""
@@ -53,25 +57,11 @@ class PeopleHere:
     person: str
 
     def keeping(self, engine: Engine, unit: Unit, key: str) -> NumpyEngine:
-        import pyarrow as pa
-
-        from sidelight.data.engines.duckdb import VIEW, DuckDBSource, connect, encoded_columns, silent_errors
-
         assert isinstance(engine, NumpyEngine)
-        columns = [pa.array(np.ascontiguousarray(column)) for column in engine.columns]
-        fields = [f"c{place}" for place in range(len(columns) + 1)]
-        table = pa.Table.from_arrays([*columns, self.names.cast(pa.string())], names=fields)
-        connection = connect()
-        with silent_errors():
-            rows = connection.register(VIEW, table).table(VIEW)
-        source = DuckDBSource(rows, kind="codes", names=(*engine.domain.attrs, ""), owner=connection)
-        coded = Schema.from_domain(engine.domain)
-        held = _kept(_packed(source, coded, ""), coded, unit, key)
-        assert isinstance(held, DuckDBSource)
-        batches = list(encoded_columns(held, coded))
-        nothing = [np.zeros(0, dtype=np.uint8) for _ in columns]
-        kept = [np.concatenate(parts) for parts in zip(*batches, strict=True)] or nothing
-        return NumpyEngine(engine.domain, kept, records=len(kept[0]))
+        words = packed(engine.columns, engine.domain.shape)
+        kept = kept_of_named(self.names, words, records=unit.records, key=key)
+        columns = [column[kept] for column in engine.columns]
+        return NumpyEngine(engine.domain, columns, records=int(kept.sum()))
 
 
 @dataclass(frozen=True)
@@ -100,14 +90,40 @@ class PeopleThere:
 
     def keeping(self, engine: Engine, unit: Unit, key: str) -> Engine:
         from sidelight.data.engines.duckdb import DuckDBEngine, DuckDBSource
-        from sidelight.data.engines.sql import SqlEngine
 
-        held = _kept(self.packed, self.schema, unit, key)
-        (records,) = held.fetch(f"SELECT COUNT(*) AS n FROM {held.relation} AS held")
+        shape, packed = self.schema.domain.shape, self.packed
         coded = Schema.from_domain(self.schema.domain)
-        if isinstance(held, DuckDBSource):
-            return DuckDBEngine(held, coded, records=int(records[0]))
-        return SqlEngine(held, coded, records=int(records[0]))
+        if isinstance(packed, DuckDBSource):
+            held = packed.holding_words(_kept_words(packed, shape, unit, key), self.schema.domain)
+            return DuckDBEngine(held, coded, records=records_in(held))
+        return self.keeping_there(unit, key)
+
+    def keeping_there(self, unit: Unit, key: str) -> Engine:
+        """The same in SQL, for records that stay in a database or on a cluster."""
+        from sidelight.data.engines.choice import engine_of
+
+        packed, domain = self.packed, self.schema.domain
+        sql = kept_sql(packed.dialect, packed.relation, domain.shape, records=unit.records, key=key)
+        there = packed.holding(sql, domain.attrs)
+        return engine_of(there, Schema.from_domain(domain), records=records_in(there))
+
+
+class SurveyedPeople(People, Protocol):
+    """People of records that stay where they are, checked there."""
+
+    def survey(self) -> tuple[int, bool, bool]:
+        """How many records there are; whether some name nobody; whether something in them was refused."""
+        ...
+
+
+def people_there(source: SqlSource, schema: Schema, person: str) -> SurveyedPeople:
+    """The people of a table that is not in memory, by the engine that counts it."""
+    from sidelight.data.engines.spark import SparkSource
+    from sidelight.data.engines.spark_counting import has_workers, people_of
+
+    if isinstance(source, SparkSource) and has_workers(source.session):
+        return people_of(source, schema, person)
+    return PeopleThere.of(source, schema, person)
 
 
 def people_key(key: str) -> str:
@@ -174,15 +190,8 @@ def _packed(source: SqlSource, schema: Schema, person: str) -> SqlSource:
     return source.holding(sql, ("p", *word_names(shape)))
 
 
-def _kept(packed: SqlSource, schema: Schema, unit: Unit, key: str) -> SqlSource:
-    """The codes of the records that are kept, as a source of whole numbers."""
-    from sidelight.data.engines.duckdb import DuckDBSource
-
-    sql = kept_sql(
-        packed.dialect, packed.relation, schema.domain.shape, records=unit.records, key=key,
-        is_held=packed.holds,
-    )  # fmt: skip
-    held = packed.holding(sql, schema.domain.attrs)
-    if isinstance(held, DuckDBSource):
-        held.is_coded = True
-    return held
+def _kept_words(source: "DuckDBSource", shape: Sequence[int], unit: Unit, key: str) -> Iterator[list[Word]]:
+    """The records that are kept, batch by batch; DuckDB sorts all of them by person."""
+    words = ", ".join(word_names(shape))
+    batches = source.stream(f"SELECT p, {words} FROM {source.relation} ORDER BY p NULLS FIRST, {words}")
+    return kept_of_sorted(batches, records=unit.records, key=key)

@@ -11,7 +11,7 @@ from datetime import date, time
 from itertools import pairwise
 from typing import Any
 
-from sidelight._check import brief
+from sidelight._check import brief, hint
 from sidelight._foreign import ForeignError, parse_toml
 from sidelight.data.columns.column import CategoricalColumn, Column, IntegerColumn, RealColumn
 from sidelight.data.columns.constraints import Constraint, Determines, Order, Sum
@@ -23,10 +23,18 @@ from sidelight.data.schema import UNSAID, Schema
 from sidelight.errors import SchemaError, SettingError
 from sidelight.privacy.unit import AUTO, Unit
 
-_KINDS: dict[str, type[Column]] = {
+KINDS: dict[str, type[Column]] = {
     kind.kind: kind
     for kind in (CategoricalColumn, IntegerColumn, RealColumn, DateColumn, DatetimeColumn, TimeColumn)
 }
+_OTHER_NAMES = {
+    **dict.fromkeys(("number", "numeric", "float", "double", "decimal", "continuous"), "real"),
+    **dict.fromkeys(("int", "count", "whole", "discrete"), "integer"),
+    **dict.fromkeys(("text", "string", "str", "label", "labels", "factor", "nominal", "enum"), "categorical"),
+    **dict.fromkeys(("bool", "boolean", "binary", "ordinal"), "categorical"),
+    "timestamp": "datetime",
+}
+"""Kinds by the names that other tools give them."""
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _WIDTH = 100
@@ -44,7 +52,7 @@ def parse(text: str) -> Schema:
     if not isinstance(columns, dict):
         raise SchemaError("the schema's columns must be tables such as [columns.age].")
     return Schema(
-        tuple(_column(name, keys) for name, keys in columns.items()),
+        tuple(column_of(name, keys) for name, keys in columns.items()),
         _unit(tree["unit"]) if "unit" in tree else UNSAID,
         impossible=_impossible(tree.get("impossible", [])),
         constraints=_constraints(tree.get("constraint", [])),
@@ -57,7 +65,7 @@ def render(schema: Schema, *, notes: bool = True, unit: bool = False, public: bo
     """The schema as TOML. A unit is written if the schema declares it, or if ``unit`` is true."""
     lines = _comment(schema.note) if notes else []
     if unit or schema.says_unit:
-        lines += ["[unit]", *(f"{key} = {_value(value)}" for key, value in _said_of(schema.unit).items())]
+        lines += table_of_unit(schema.unit)
     if schema.file != FileFormat():
         written = {f.name: getattr(schema.file, f.name) for f in fields(schema.file)}
         usual = FileFormat()
@@ -66,7 +74,7 @@ def render(schema: Schema, *, notes: bool = True, unit: bool = False, public: bo
             f"{key} = {_value(value)}" for key, value in written.items() if value != getattr(usual, key)
         ]
     for column in schema.columns:
-        lines += [*[""] * bool(lines), *_table_of(column, notes=notes)]
+        lines += [*[""] * bool(lines), *table_of(column, notes=notes)]
     for constraint in schema.constraints:
         lines += ["", "[[constraint]]"]
         lines += [
@@ -82,40 +90,14 @@ def render(schema: Schema, *, notes: bool = True, unit: bool = False, public: bo
     return "\n".join(lines) + "\n"
 
 
-def _table_of(column: Column, *, notes: bool = True) -> list[str]:
+def table_of(column: Column, *, notes: bool = True) -> list[str]:
+    """The lines that declare one column."""
     lines = [f"[columns.{_key(column.name)}]", *(_comment(column.note) if notes else [])]
     lines.append(f"kind = {_value(column.kind)}")
     return lines + [
         f"{key} = {_table(value) if key == 'aliases' else _value(value)}"
-        for key, value in _declared(column).items()
+        for key, value in declared(column).items()
     ]
-
-
-def with_column(text: str, column: Column) -> str:
-    """A schema's text in which this column's table is replaced, or added at the end; all else stays."""
-    return _with_table(text, f"columns.{_key(column.name)}", _table_of(column))
-
-
-def with_records(text: str, records: int, note: str) -> str:
-    """A schema's text whose unit uses so many records of each person; all else stays."""
-    unit = parse(text).unit.with_records(records)
-    lines = [f"{key} = {_value(value)}" for key, value in _said_of(unit).items()]
-    return _with_table(text, "unit", ["[unit]", *_comment(note), *lines])
-
-
-def _with_table(text: str, name: str, table: list[str]) -> str:
-    lines = text.splitlines()
-    starts = [place for place, line in enumerate(lines) if line.split("#")[0].strip() == f"[{name}]"]
-    if not starts:
-        # Before the first [[impossible]], say, there may be comments that belong to it: so at the end.
-        return "\n".join([*lines, *[""] * bool(lines), *table]) + "\n"
-    (start,) = starts
-    after = range(start + 1, len(lines))
-    end = next((place for place in after if lines[place].lstrip().startswith("[")), len(lines))
-    while end > start + 1 and lines[end - 1].lstrip().startswith(("#",)):
-        end -= 1  # comments above the next table are its own
-    rest = lines[end:]
-    return "\n".join([*lines[:start], *table, *[""] * bool(rest), *rest]) + "\n"
 
 
 def _public(rules: PublicRules) -> list[str]:
@@ -127,8 +109,8 @@ def _public(rules: PublicRules) -> list[str]:
     return lines
 
 
-def _declared(column: Column) -> dict[str, Any]:
-    """A column's declaration, in the order people write it; defaults are left out."""
+def declared(column: Column) -> dict[str, Any]:
+    """A column's declaration, in the order people write it; kind and defaults are left out."""
     own = [f for f in fields(column) if not f.kw_only] + [f for f in fields(column) if f.kw_only]
     said = {f.name: (getattr(column, f.name), f.default) for f in own if f.name not in _UNWRITTEN}
     return {key: value for key, (value, default) in said.items() if not _same(value, default)}
@@ -138,15 +120,16 @@ def _same(value: object, default: object) -> bool:
     return type(value) is type(default) and value == default
 
 
-def _column(name: str, keys: Any) -> Column:
+def column_of(name: str, keys: Any) -> Column:
+    """The column that a table of a schema file declares: its kind, and that kind's own keys."""
     if not isinstance(keys, dict):
         raise SchemaError(f"column {brief(name)} must be a table such as [columns.age].")
-    kind = _KINDS.get(str(keys.get("kind")))
+    kind = KINDS.get(str(keys.get("kind")))
     if kind is None:
-        listed = ", ".join(map(repr, _KINDS))
-        raise SchemaError(
-            f"column {brief(name)}: kind must be one of {listed}; got {brief(keys.get('kind'))}."
-        )
+        listed, said = ", ".join(map(repr, KINDS)), keys.get("kind")
+        meant = _OTHER_NAMES.get(str(said).lower())
+        guess = f" Did you mean {meant!r}?" if meant else hint(str(said).lower(), KINDS)
+        raise SchemaError(f"column {brief(name)}: kind must be one of {listed}; got {brief(said)}.{guess}")
     known = [f.name for f in fields(kind) if f.name not in _UNWRITTEN]
     _refuse_unknown(keys, ("kind", *known), f"column {brief(name)}")
     said = {key: value for key, value in keys.items() if key != "kind"}
@@ -184,18 +167,21 @@ def _unit(keys: Any) -> Unit:
         raise SchemaError(f"[unit]: {error}") from error
 
 
-def _said_of(unit: Unit) -> dict[str, Any]:
-    """A unit's declaration; what concerns people is left out where no column names them."""
-    return unit.as_json() | ({"records": AUTO} if unit.is_auto else {})
+def table_of_unit(unit: Unit, note: str = "") -> list[str]:
+    """The lines that declare a unit; what concerns people is left out where no column names them."""
+    said = unit.as_json() | ({"records": AUTO} if unit.is_auto else {})
+    return ["[unit]", *_comment(note), *(f"{key} = {_value(value)}" for key, value in said.items())]
 
 
 def _constraints(listed: Any) -> tuple[Constraint, ...]:
     if not isinstance(listed, list) or not all(isinstance(said, dict) for said in listed):
         raise SchemaError("constraints must be tables: [[constraint]], in double brackets.")
-    return tuple(one for said in listed for one in _constraint(dict(said)))
+    return tuple(one for said in listed for one in constraints_of(said))
 
 
-def _constraint(said: dict[str, Any]) -> list[Constraint]:
+def constraints_of(declared: Mapping[str, Any]) -> list[Constraint]:
+    """The constraints that one [[constraint]] declares: an order of three columns is two of them."""
+    said = dict(declared)
     violated = said.pop("violated", "keep")
     shapes = {("order",), ("column", "determines", "map"), ("sum", "total")}
     if tuple(sorted(said)) not in {tuple(sorted(shape)) for shape in shapes}:

@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.engines.base import Codes, Counts, Engine
+from sidelight.data.engines.base import Codes, Counts, Engine, Tell, tell_nobody
 from sidelight.data.engines.numpy import NumpyEngine
 from sidelight.data.grouping import Grouping
-from sidelight.data.people import People, PeopleHere, PeopleThere
+from sidelight.data.people import People, PeopleHere, people_there
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError, SettingError
 from sidelight.privacy.unit import Unit
@@ -158,6 +158,11 @@ class Table:
         return self._engine.records
 
     @property
+    def counting(self) -> str:
+        """Where and how records are counted, in a few words that do not depend on them."""
+        return self._engine.counting
+
+    @property
     def is_in_memory(self) -> bool:
         """Whether one more pass over the records costs little."""
         return isinstance(self._engine, NumpyEngine)
@@ -170,9 +175,9 @@ class Table:
         """The marginal on ``attrs``, axes in the order asked; the total (0-d) if there are none."""
         return self._engine.count(tuple(attrs))
 
-    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
-        """Several marginals, in one pass."""
-        return self._engine.count_many([tuple(attrs) for attrs in marginals])
+    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
+        """Several marginals, in one pass; ``tell`` hears how far it is."""
+        return self._engine.count_many([tuple(attrs) for attrs in marginals], tell)
 
     def codes(self) -> Codes:
         """All records as codes, one line each, in memory."""
@@ -231,8 +236,8 @@ def _columns(domain: Domain, codes: Any) -> list[npt.NDArray[Any]]:
 def _engine_for(
     opened: Any, source: Any, schema: Schema, engine: str | None, unit: Unit, *, may_be_empty: bool
 ) -> tuple[Engine, People | None]:
-    from sidelight.data.engines.duckdb import DuckDBEngine, DuckDBSource
-    from sidelight.data.engines.sql import SqlEngine, survey
+    from sidelight.data.engines.choice import engine_of, surveyed
+    from sidelight.data.engines.duckdb import DuckDBSource
     from sidelight.data.misfits import misfits_of_columns, misfits_of_values, require_fit
     from sidelight.data.reading.read import describe
 
@@ -243,17 +248,16 @@ def _engine_for(
         raise SettingError(f"{what} can be counted by {' or '.join(map(repr, own))}; got {engine!r}.")
     if isinstance(opened, DuckDBSource) and (engine == "numpy" or (engine is None and not opened.is_large)):
         return _load(opened, schema, what, unit, may_be_empty=may_be_empty)
-    made = DuckDBEngine if isinstance(opened, DuckDBSource) else SqlEngine
     people = None
     if unit.person is not None:
-        people = PeopleThere.of(opened, schema, unit.person)
+        people = people_there(opened, schema, unit.person)
         records, has_nameless, has_refused = people.survey()
         if records and not has_refused and (unit.missing_person == "own" or not has_nameless):
-            return made(opened, schema, records=records), people
+            return engine_of(opened, schema, records=records), people
     # Something does not fit, or may not: say what, or that nothing is there.
-    found = survey(opened, schema, unit.person)
+    found = surveyed(opened, schema, unit.person)
     require_fit(misfits_of_values(*found, schema, unit, may_be_empty=may_be_empty), what=what)
-    return made(opened, schema, records=found[0]), people
+    return engine_of(opened, schema, records=found[0]), people
 
 
 def _load(

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from sidelight.data.schema import Schema
-from sidelight.data.table import Table
 from sidelight.errors import DataError
 from sidelight.evaluation import metric
 from sidelight.evaluation.downstream import Downstream
@@ -13,6 +12,7 @@ from sidelight.evaluation.learning import check_target
 from sidelight.evaluation.metric import Metric
 from sidelight.evaluation.workload_errors import Errors
 from sidelight.queries.workload import Workload
+from sidelight.releases.compared import Compared, compared
 from sidelight.releases.release import Release
 
 _METRICS = {
@@ -39,7 +39,7 @@ class Evaluation(Errors):
     downstream: Downstream | None = None
     """How useful the synthetic table is, if that was asked for."""
     remark: str = ""
-    """Why the table and the release count different numbers of records, where they clearly do."""
+    """Which records are compared, or why their number is clearly not the release's; empty if all is plain."""
 
     def __str__(self) -> str:
         lines = [f"  {self.remark}"] if self.remark else []
@@ -73,13 +73,15 @@ def evaluate(
 
     Args:
         release: the release to judge.
-        private: the table that it was made from, of any kind that ``sl.release`` takes.
+        private: the table that it was made from, of any kind that ``sl.release`` takes. If the release
+            used k records of each person, it is compared with k of each.
         workload: the queries to compare on.
         downstream: whether to compare a synthetic table with the private one, too: associations between
             attributes, and distances to the nearest records. If it is the name of a column, a classifier
             is also trained to predict that column from synthetic records (extra ``learn``).
         held_out: records of the same population that the release never saw, to test on instead.
-        seed: seed for drawing the synthetic table and for splitting the private one.
+        seed: seed for drawing the synthetic table, for splitting the private one, and for choosing records
+            of people.
         repeats: how often a classifier is trained; the accuracies are means.
     """
     domain = release.model.domain
@@ -88,33 +90,18 @@ def evaluate(
     if target is not None:
         check_target(schema, target)
     asked = Workload.of(workload, domain)
-    table = _read(private, schema, release)
+    beside = _read(private, release, seed)
+    table = beside.table
     errors = Errors.of(table, release.model, asked, total=table.records)
     found = None
     if downstream is not False:
-        apart = None if held_out is None else _read(held_out, schema, release)
+        apart = None if held_out is None else _read(held_out, release, seed).table
         found = Downstream.of(release.model, table, target=target, held_out=apart, seed=seed, repeats=repeats)
-    return Evaluation(**asdict(errors), downstream=found, remark=_on_records(table.records, release))
+    return Evaluation(**asdict(errors), downstream=found, remark=beside.remark)
 
 
-def _on_records(records: int, release: Release) -> str:
-    """A word on the numbers of records, which the errors include."""
-    unit = release.card.unit
-    counted = f"The table has {records:,} records, and the release counts {release.total:,.0f}"
-    if unit.person is not None:
-        used = "one record" if unit.records == 1 else f"up to {unit.records} records"
-        return (
-            f"{counted}, since it used {used} of each {unit.person}: that difference is part of these errors."
-        )
-    # A public total is exact; a measured one has noise.
-    most = 0.5 if unit.total_is_public else 0.1 * max(records, release.total)
-    if abs(records - release.total) <= most:
-        return ""
-    return f"{counted}: is it the table that the release was made from? The errors are about this one."
-
-
-def _read(source: Any, schema: Schema, release: Release) -> Table:
-    table = Table.read(source, schema)
-    if table.domain != release.model.domain:
+def _read(source: Any, release: Release, seed: int) -> Compared:
+    found = compared(source, release, seed=seed)
+    if found.table.domain != release.model.domain:
         raise DataError("the table's attributes are not those of the release.")
-    return table
+    return found

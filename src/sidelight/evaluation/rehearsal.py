@@ -31,7 +31,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, Silent, progress_of
 from sidelight.queries.workload import Workload
 from sidelight.releases.plan import Plan
-from sidelight.releases.public_data import whole_table
+from sidelight.releases.public_data import told_table
 from sidelight.releases.quality import SHARE
 from sidelight.releases.run import run
 from sidelight.testing import SeededNoise
@@ -40,6 +40,8 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 LEAST_RECORDS = 200
 """Fewer public records have too few left in each half to tell anything."""
 _MOST_RECORDS = 5_000_000
+_LEAST = 1e-9
+"""Errors below this are drawn as if they were this large: 0 has no logarithm."""
 CANNOT_KNOW = (
     "The stand-in and the public data that help come from one table, so they differ by chance alone. Your "
     "private table will differ more, and a release with public data then errs by more than is shown here.",
@@ -73,6 +75,8 @@ class Rehearsal:
     """How many public records it was drawn from."""
     helping: int
     """How many public records were left to help; 0 where the release was played without public data."""
+    left_out: tuple[str, ...] = ()
+    """Columns that the public table tells nothing of, and that could not be played."""
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -104,6 +108,23 @@ class Rehearsal:
                 before = one.epsilon, one.error
         return None
 
+    def error_at(self, epsilon: float, mechanism: str) -> float | None:
+        """The mean error to expect at an ε between those that were played; None outside of them.
+
+        Between two ε it is read off a straight line in logarithms, as ``epsilon_for`` does.
+
+        >>> one = [Played(mechanism="aim", epsilon=e, errors=(x,)) for e, x in ((0.1, 0.4), (1.0, 0.1))]
+        >>> trial = Rehearsal(played=tuple(one), records=10, stand_in=10, helping=0)
+        >>> [trial.error_at(epsilon, "aim") for epsilon in (1.0, 2.0)]
+        [0.1, None]
+        """
+        _check.positive(epsilon=epsilon)
+        points = [(math.log(one.epsilon), math.log(max(one.error, _LEAST))) for one in self.of(mechanism)]
+        at = math.log(epsilon)
+        if not points or not points[0][0] <= at <= points[-1][0]:
+            return None
+        return float(np.exp(np.interp(at, *np.array(points).T)).round(12))
+
     def as_json(self) -> dict[str, Any]:
         """All of it in plain values."""
         return {**asdict(self), "cannot_know": list(CANNOT_KNOW)}
@@ -128,9 +149,9 @@ def rehearse(
     """Play a release on public data alone, and see its error against ε. It costs no privacy.
 
     Args:
-        public: a public table of any kind that ``sl.release`` takes, with every column. One half of
-            it, drawn at random, stands in for the private table; the other half helps, where the mechanism
-            uses public data.
+        public: a public table of any kind that ``sl.release`` takes. One half of it, drawn at random, stands
+            in for the private table; the other half helps, where the mechanism uses public data. Columns that
+            it tells nothing of cannot be played, and are left out.
         schema: columns, bins and labels; or the path of a schema file.
         epsilon: one ε or several.
         delta: δ of the release.
@@ -152,11 +173,13 @@ def rehearse(
     recipes = [mechanism] if isinstance(mechanism, str | Mechanism) else list(mechanism)
     if not recipes:
         raise SettingError("mechanism must name at least one mechanism to play.")
-    asked = Workload.of(workload, known.domain)
+    table = told_table(public, known, "a rehearsal")
+    left_out = tuple(attr for attr in known.domain.attrs if attr not in table.domain)
+    asked = _told(Workload.of(workload, known.domain), table, left_out)
     plan_of = partial(
-        Plan.of, schema=known, delta=delta, unit=unit, workload=asked, quality_share=quality_share
-    )
-    table = whole_table(public, known, "a rehearsal")
+        Plan.of, schema=_only(known, table) if left_out else known, delta=delta, unit=unit, workload=asked,
+        quality_share=quality_share,
+    )  # fmt: skip
     n = _records(records, table.records)
     bars, total = progress_of(progress), len(epsilons) * len(recipes) * runs
     errors: dict[tuple[str, float], list[float]] = {}
@@ -181,6 +204,29 @@ def rehearse(
         records=n,
         stand_in=half,
         helping=table.records - half,
+        left_out=left_out,
+    )
+
+
+def _told(workload: Workload, table: Table, left_out: Sequence[str]) -> Workload:
+    """The queries about columns that the table has."""
+    told = workload.within(table.domain.attrs)
+    if told is None:
+        raise SettingError(
+            f"the public table tells nothing of {_check.listed(left_out)}, and the workload has no query "
+            "without them. Ask for other queries, such as '1-way', or give another public table."
+        )
+    return told
+
+
+def _only(schema: Schema, table: Table) -> Schema:
+    """The schema of the columns that the table has, with the rules about these alone."""
+    there = set(table.domain.attrs)
+    return replace(
+        schema,
+        columns=tuple(column for column in schema.columns if column.name in there),
+        impossible=tuple(one for one in schema.impossible if set(one.attrs) <= there),
+        constraints=tuple(one for one in schema.constraints if set(one.names) <= there),
     )
 
 

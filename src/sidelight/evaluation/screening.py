@@ -36,7 +36,7 @@ from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
-from sidelight.releases.public_data import whole_table
+from sidelight.releases.public_data import told_table
 from sidelight.sources import scheme_of, source_name
 from sidelight.statistics.settings import check_keywords, of_keywords
 from sidelight.statistics.terms import Terms
@@ -63,7 +63,8 @@ def best_mixture_error(
 
     Args:
         private: a table of any kind that ``release`` takes.
-        public: the public table to judge, of the same schema.
+        public: the public table to judge. If it lacks columns of the schema, it is judged by the marginals
+            of those that it has.
         schema: columns, bins and labels; not needed for tables of codes.
         workload: marginals: ``3-way``, a list of attribute sets, a Workload.
         method: ``exact`` by linear programming, or ``bracketed`` by multiplicative weights; both prove
@@ -76,14 +77,15 @@ def best_mixture_error(
     check_keywords("best_mixture_error", terms, Terms)
     known = None if schema is None else Schema.of(schema)
     other = _read_public(public, known)
-    asked = Workload.of(workload, other.domain)
     if epsilon is not None:
         refuse_same(private, public)
-        found = screen(private, {"public": other}, schema=known, workload=asked, epsilon=epsilon, **terms)
+        found = screen(private, {"public": other}, schema=known, workload=workload, epsilon=epsilon, **terms)
         return found[0].mixture
-    support = _support(other, asked)
-    table = _private(private, known, other.domain)
-    marginals, frequencies = frequencies_of(table, asked)
+    domain = other.domain if known is None else known.domain
+    one = _candidate("public", other, domain, Workload.of(workload, domain))
+    table = _private(private, known, domain)
+    marginals, frequencies = frequencies_of(table, one.workload)
+    support = one.support
     if method == "bracketed":
         return bracketed(support, marginals, frequencies)
     return exact(support, marginals, frequencies, tolerance=tolerance_for(table.records))
@@ -98,6 +100,8 @@ class Screened:
     verdict: Verdict
     sentence: str
     """The verdict with its numbers, in words."""
+    left_out: tuple[str, ...] = ()
+    """Columns that this table tells nothing of. It is judged by the marginals of the other columns."""
 
 
 def screen(
@@ -115,14 +119,15 @@ def screen(
 
     Args:
         private: the private table, of any kind that ``release`` takes.
-        public: the candidates, by name or as a list; each must tell of every column of the schema.
+        public: the candidates, by name or as a list. One that lacks columns is judged by the marginals of
+            those that it has.
         epsilon: what to spend on all candidates together; each gets an equal part of it.
         schema: columns, bins and labels; not needed for tables of codes.
         workload: marginals: ``3-way``, a list of attribute sets, a Workload.
         for_epsilon: ε of the release to come. A candidate has to beat what that release would achieve
             without public data.
         for_delta: δ of the release to come; 1/n² if None.
-        **terms: the fields of ``Terms``: ``unit``, ``ledger``, ``noise``.
+        **terms: the fields of ``Terms``: ``unit``, ``ledger``, ``noise``, ``project``, ``approved_by``.
     """
     check_keywords("screen", terms, Terms)
     asked_terms = of_keywords(Terms, terms)
@@ -138,41 +143,82 @@ def screen(
     check_unit(who)
     refuse_same(private, list(publics.values()))
     tables = {name: _read_public(one, known) for name, one in publics.items()}
-    domain = next(iter(tables.values())).domain
+    domain = next(iter(tables.values())).domain if known is None else known.domain
     asked = Workload.of(workload, domain)
-    for name, one in tables.items():
-        if one.domain != domain:
-            raise SettingError(f"public table {name!r} has other attributes than the first one.")
-    supports = {name: _support(one, asked) for name, one in tables.items()}
+    candidates = [_candidate(name, one, domain, asked) for name, one in tables.items()]
     allotment = promised.pure()
-    each = allotment / len(supports)
-    book.require(allotment)
+    each = allotment / len(candidates)
+    book.require(allotment, asked_terms.purpose("screen"))
 
     # PRIVACY: n is public, or check_unit has refused. What can be refused is refused before it is charged.
     table = _private(private, known, domain)
     n = table.records
-    for name in supports:
-        spending(each, name=name, unit=who, n=n)
+    for one in candidates:
+        spending(each, name=one.name, unit=who, n=n)
     later = Budget(epsilon=for_epsilon, delta=1 / max(n, 2) ** 2 if for_delta is None else for_delta)
-    without, sampling = error_without_public(domain, asked, n, who, later), sampling_error(domain, asked, n)
+    without = error_without_public(domain, asked, n, who, later)
 
     if not isinstance(book, MemoryLedger):
         book.for_table(marks_of(table, private, book.key))
-    label = f"screening {len(supports)} public tables"
-    with asked_terms.run(partial(ScreeningCurator, table), book, allotment, label=label) as curator:
-        found = {
-            name: curator.best_mixture(support, asked, each, name=name) for name, support in supports.items()
-        }
-    ranked = sorted(found, key=lambda name: found[name].error)
-    return [_judge(name, found[name], without, sampling, later) for name in ranked]
+    label = f"screening {_check.count_of(len(candidates), 'public table')}"
+    door = partial(ScreeningCurator, table)
+    with asked_terms.run(door, book, allotment, label=label, way="screen") as curator:
+        mixtures = [
+            curator.best_mixture(one.support, one.workload, each, name=one.name) for one in candidates
+        ]
+    found = [
+        _judge(
+            one,
+            mixture,
+            without=error_without_public(domain, asked, n, who, later, told=one.workload),
+            sampling=sampling_error(domain, one.workload, n),
+            later=later,
+        )
+        for one, mixture in zip(candidates, mixtures, strict=True)
+    ]
+    # Where a table tells nothing, the release errs as it would without public data.
+    return sorted(found, key=lambda one: max(one.mixture.error, without if one.left_out else -math.inf))
 
 
-def error_without_public(domain: Domain, workload: Workload, n: int, unit: Unit, budget: Budget) -> float:
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A public table, and the marginals that it can be judged by."""
+
+    name: str
+    support: Support
+    workload: Workload
+    left_out: tuple[str, ...]
+
+
+def _candidate(name: str, public: Table, domain: Domain, asked: Workload) -> _Candidate:
+    """Refuses a table of other attributes, or one that tells of no marginal."""
+    if not set(public.domain.attrs) <= set(domain.attrs):
+        raise SettingError(f"public table {name!r} has other attributes than the first one.")
+    told = asked.within(public.domain.attrs)
+    left_out = tuple(attr for attr in domain.attrs if attr not in public.domain)
+    if told is None:
+        raise SettingError(
+            f"public table {name!r} tells nothing of {_check.listed(left_out)}, and the workload has no "
+            f"table without {_them(left_out)}. Ask for smaller tables, such as '1-way', or leave it out."
+        )
+    return _Candidate(name, _support(public, told), told, left_out)
+
+
+def error_without_public(
+    domain: Domain,
+    workload: Workload,
+    n: int,
+    unit: Unit,
+    budget: Budget,
+    *,
+    told: Workload | None = None,
+) -> float:
     """The largest error to expect, as a share of n, if the budget measured every marginal once.
 
-    σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals.
+    σ√(2 log cells)/n with σ² = |W| Δ₂²/2ρ: Gaussian noise on all cells of all marginals. With ``told``, the
+    largest over the cells of these marginals alone.
     """
-    cells = sum(domain.size(attrs) for attrs in workload.attribute_sets)
+    cells = sum(domain.size(attrs) for attrs in (workload if told is None else told).attribute_sets)
     sigma = stddev_of(Marginal(()), budget.rho() / len(workload.attribute_sets), unit)
     return min(1.0, sigma * math.sqrt(2 * math.log(max(cells, 2))) / n)
 
@@ -186,7 +232,9 @@ def sampling_error(domain: Domain, workload: Workload, n: int) -> float:
     return min(1.0, math.sqrt(math.log(2 * max(cells, 1)) / n))
 
 
-def _judge(name: str, found: NoisyMixture, without: float, sampling: float, later: Budget) -> Screened:
+def _judge(
+    one: _Candidate, found: NoisyMixture, *, without: float, sampling: float, later: Budget
+) -> Screened:
     low = max(0.0, found.error - 2 * found.stddev)
     high = min(1.0, max(found.error, 0.0) + 2 * found.stddev)
     numbers = f"reweighted, its worst count is off by {100 * low:.2g}% to {100 * high:.2g}% of all records"
@@ -209,7 +257,15 @@ def _judge(name: str, found: NoisyMixture, without: float, sampling: float, late
         )
     else:
         verdict, why = "of little help", f"{numbers}; {beside}, which is about as good"
-    return Screened(name=name, mixture=found, verdict=verdict, sentence=f"{name}: {verdict}: {why}.")
+    if one.left_out:
+        why += f". It tells nothing of {_check.listed(one.left_out)}: tables with {_them(one.left_out)} "
+        why += "are not judged"
+    sentence = f"{one.name}: {verdict}: {why}."
+    return Screened(name=one.name, mixture=found, verdict=verdict, sentence=sentence, left_out=one.left_out)
+
+
+def _them(columns: tuple[str, ...]) -> str:
+    return "it" if len(columns) == 1 else "them"
 
 
 def named_tables(public: Any) -> dict[str, Any]:
@@ -240,7 +296,7 @@ def _name(one: Any, place: int) -> str:
 
 
 def _read_public(public: Any, schema: Schema | None) -> Table:
-    return _read(public, None) if schema is None else whole_table(public, schema, "screening")
+    return _read(public, None) if schema is None else told_table(public, schema, "screening")
 
 
 def _read(table: Any, schema: Schema | None) -> Table:

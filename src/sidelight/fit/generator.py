@@ -14,7 +14,9 @@ PRIVACY: targets are noisy answers, or public tables. Nothing here has ever seen
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -80,6 +82,11 @@ def library(device: Device) -> Any:
     return torch
 
 
+def room_on(device: Device) -> int | None:
+    """Bytes that a GPU has free; None for the processor, whose memory is the machine's."""
+    return int(library(device).cuda.mem_get_info()[0]) if device == "cuda" else None
+
+
 class Generator:
     """A network, on a processor or a GPU."""
 
@@ -90,6 +97,7 @@ class Generator:
         self._weights = {name: self._put(array) for name, array in weights.items()}
         self._hidden = sum(name.startswith("scale_") for name in weights)
         self._never = self._torch.as_tensor(~blocks.possible, device=device)
+        self._is_warm = device == "cpu"
 
     @classmethod
     def drawn(
@@ -161,30 +169,92 @@ class Generator:
         that noise of that standard deviation may have put as far off. Training stops where there are no
         others. The targets alone decide that.
         """
+        with self._recording():
+            return self._trained(self._held(targets), how, floor, rng)
+
+    def _trained(
+        self, held: Sequence[_Held], how: Training, floor: float, rng: np.random.Generator
+    ) -> list[float]:
         torch, losses = self._torch, list[Tensor]()
-        names = [name for name in self._weights if name != NOISE]
+        shapes = {name: tensor.shape for name, tensor in self._weights.items() if name != NOISE}
         # All weights in one vector, of which each is a part: few calls, and one to Adam.
-        vector = torch.cat([self._weights[name].reshape(-1) for name in names]).requires_grad_()
+        vector = torch.cat([self._weights[name].reshape(-1) for name in shapes]).requires_grad_()
         adam = _Adam(torch, vector)
-        held = self._held(targets)
-        chosen = held
-        shapes = {name: self._weights[name].shape for name in names}
-        for step in range(how.steps):
-            parts = vector.split([shape.numel() for shape in shapes.values()])
-            self._weights |= {n: p.view(shapes[n]) for n, p in zip(names, parts, strict=True)}
-            is_pause = step % _LOOK_AGAIN == 0
-            if len(held) > how.at_once and (how.loss == "all" or is_pause):
-                chosen = self._chosen(held, how, rng)
+
+        def slope(chosen: Sequence[_Held]) -> tuple[Tensor, Tensor]:
+            self._take(vector, shapes)
             loss = self._loss(chosen, how, floor)
-            if is_pause and not float(loss.detach()):
+            return loss.detach(), torch.autograd.grad(loss, vector)[0]
+
+        def worst() -> Tensor:
+            self._take(vector.detach(), shapes)
+            return self._worst(held)
+
+        if not self._is_warm:  # libraries that start on their first call cannot start while recording
+            slope(held[:1])
+            self._is_warm = True
+        look = self._repeated(worst)
+        descend: Callable[[], Any] = partial(slope, held)
+        if how.loss == "largest":
+            descend = self._repeated(descend)
+        for step in range(how.steps):
+            is_pause = step % _LOOK_AGAIN == 0
+            if len(held) > how.at_once and how.loss == "all":
+                places = rng.choice(len(held), how.at_once, replace=False)
+                descend = partial(slope, [held[place] for place in places])
+            elif len(held) > how.at_once and is_pause:
+                places = look().topk(how.at_once).indices.tolist()
+                descend = self._repeated(partial(slope, [held[place] for place in places]))
+            loss, gradient = descend()
+            if is_pause and not float(loss):
                 break
-            loss.backward()
             share = (1 + math.cos(math.pi * step / how.steps)) / 2
-            adam.step(_LEAST_RATE + (how.rate - _LEAST_RATE) * share)
-            losses.append(loss.detach())
-        parts = vector.detach().split([shape.numel() for shape in shapes.values()])
-        self._weights |= {n: p.view(shapes[n]).clone() for n, p in zip(names, parts, strict=True)}
-        return torch.stack(losses).tolist() if losses else []
+            adam.step(gradient, _LEAST_RATE + (how.rate - _LEAST_RATE) * share)
+            losses.append(loss.clone())
+        self._take(vector.detach().clone(), shapes)
+        return [] if not losses else [float(loss) for loss in torch.stack(losses).tolist()]
+
+    def _take(self, vector: Tensor, shapes: Mapping[str, Any]) -> None:
+        """Let the weights be the parts of a vector."""
+        parts = vector.split([shape.numel() for shape in shapes.values()])
+        self._weights |= {n: p.view(shape) for (n, shape), p in zip(shapes.items(), parts, strict=True)}
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """On a GPU, a queue of its own: what is put on the common one cannot be recorded."""
+        if self._device == "cpu":
+            yield
+            return
+        cuda = self._torch.cuda
+        common, own = cuda.current_stream(), cuda.Stream()
+        own.wait_stream(common)
+        with cuda.stream(own):
+            yield
+        common.wait_stream(own)
+
+    def _repeated(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """Work that is done many times on the same places in memory.
+
+        On a GPU it is recorded and played again, within ``_recording``: to call its hundreds of small steps
+        takes longer than they do. What it returns is overwritten each time.
+        """
+        if self._device == "cpu":
+            return work
+        cuda, tape = self._torch.cuda, list[tuple[Any, Any]]()
+
+        def play() -> Any:
+            if not tape:
+                graph = cuda.CUDAGraph()
+                cuda.synchronize()
+                graph.capture_begin()
+                made = work()
+                graph.capture_end()
+                tape.append((graph, made))
+            graph, made = tape[0]
+            graph.replay()
+            return made
+
+        return play
 
     def _tables(self) -> list[Tensor]:
         """The product distributions, one a row, block by block."""
@@ -222,13 +292,6 @@ class Generator:
         noise = [floor**2 * (size + 2 * math.sqrt(2 * size)) for size in sizes]
         return (squares - self._put(np.array(noise))).clamp(min=0).sum() / len(chosen)
 
-    def _chosen(self, held: Sequence[_Held], how: Training, rng: np.random.Generator) -> list[_Held]:
-        """The targets of the next steps: random ones, or those with the cells that are off most."""
-        if how.loss == "all":
-            return [held[place] for place in rng.choice(len(held), how.at_once, replace=False)]
-        with self._torch.no_grad():
-            return [held[place] for place in self._worst(held).topk(how.at_once).indices.tolist()]
-
     def _worst(self, held: Sequence[_Held]) -> Tensor:
         """The largest error of each target, times B."""
         tables = self._tables()
@@ -253,11 +316,10 @@ class _Adam:
         self._mean, self._square = (torch.zeros_like(vector, requires_grad=False) for _ in range(2))
         self._no_grad = torch.no_grad
 
-    def step(self, rate: float) -> None:
-        """One step along the gradient that was computed last, which is then dropped."""
+    def step(self, slope: Tensor, rate: float) -> None:
+        """One step down the slope."""
         self._steps += 1
         with self._no_grad():
-            slope, self._vector.grad = self._vector.grad, None
             self._mean.lerp_(slope, 1 - _MOMENTUM)
             self._square.mul_(_SMOOTHING).addcmul_(slope, slope, value=1 - _SMOOTHING)
             size = self._square.sqrt().div_(math.sqrt(1 - _SMOOTHING**self._steps)).add_(_LEAST_SIZE)

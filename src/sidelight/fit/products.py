@@ -7,8 +7,7 @@ negative count by itself is not: a strategy for ranges tells single cells badly 
 thousands of empty cells the positive half alone would have more records than the table. The projection keeps
 the sums, and in the norm of G it is never further from the truth than least squares is.
 
-Accelerated steps, x ← P(x − G(x − x̂)/L) with L the largest eigenvalue of G, and momentum that starts again
-whenever it points away from where the last step went (O'Donoghue and Candès, 2015).
+Accelerated steps (momentum.py), x ← P(x − G(x − x̂)/L) with L the largest eigenvalue of G.
 
 PRIVACY: a function of noisy answers; post-processing.
 """
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Domain
 from sidelight.data.impossible import masks
+from sidelight.fit.momentum import followed
 from sidelight.models.products import ProductEstimate, Products
 
 Array = NDArray[np.float64]
@@ -46,10 +46,8 @@ def _nearest(one: ProductEstimate, total: float, domain: Domain) -> Array:
         slope = _applied(grams, ahead - one.values) / steepest
         after = on_simplex(ahead - slope, total, possible)
         moved = after - at
-        is_away = float(((ahead - after) * moved).sum()) > 0
-        following = 1.0 if is_away else (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-        ahead = after if is_away else after + (momentum - 1.0) / following * moved
-        at, momentum = after, following
+        momentum, share = followed(momentum, is_away=float(((ahead - after) * moved).sum()) > 0)
+        at, ahead = after, after + share * moved
         if np.abs(moved).sum() <= _CLOSE * total:
             break
     return at

@@ -11,8 +11,9 @@ The second is solved in its dual. With multipliers y_B ≥ 0 for the cells of th
 
     r_S = r̂_S + u_S R_S Σ_{B⊇S} (y_B summed over B ∖ S)/n_{B∖S},       y_B ← max(0, y_B − t M_B(r))
 
-in accelerated steps t = 1/L, L = max_S u_S Σ_{B⊇S} 1/n_{B∖S}. All marginals are sums of the same residuals at
-every step, so they agree with each other; what is still below 0 at the end is cut off when it is asked for.
+in accelerated steps (momentum.py) t = 1/L, L = max_S u_S Σ_{B⊇S} 1/n_{B∖S}. All marginals are sums of the
+same residuals at every step, so they agree with each other; what is still below 0 at the end is cut off when
+it is asked for.
 
 Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon (2024), "Efficient and private marginal reconstruction with
 local non-negativity", arXiv:2410.01091 (GReM-LNN), for the problem. Where we differ: u_S for v_S; the
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
+from sidelight.fit.momentum import followed
 from sidelight.measurement import Measurement
 from sidelight.models.reconstruction import Reconstruction
 from sidelight.models.residuals import Residuals
@@ -75,11 +77,14 @@ class ResidualReconstruction:
         """The reconstruction from all measurements; ``start`` is that from the first of them."""
         if start is not None and self.max_steps == 0:
             return start.with_measured(measurements[start.seen :])
-        known = Residuals.of(domain, measurements, total=total)
+        return self.of(Residuals.of(domain, measurements, total=total), seen=len(measurements))
+
+    def of(self, known: Residuals, *, seen: int) -> Reconstruction:
+        """The reconstruction from residuals that so many measurements told of."""
         is_clipped = self.constraint == "non-negative"
         if is_clipped and self.max_steps:
             known = known.with_values(_Dual(known).run(self.max_steps, self.tolerance))
-        return Reconstruction(known, is_clipped, len(measurements))
+        return Reconstruction(known, is_clipped, seen)
 
 
 class _Dual:
@@ -146,14 +151,12 @@ class _Dual:
             if max(negative, _overshot(ahead, marginals)) <= tolerance * self._known.total * number:
                 break
             after = [np.maximum(y - self._step * m, 0.0) for y, m in zip(ahead, marginals, strict=True)]
-            # Momentum is dropped whenever it points away from where the last step went.
             turned = sum(
                 float(((y - new) * (new - old)).sum()) for y, new, old in zip(ahead, after, at, strict=True)
             )
-            following = 1.0 if turned > 0 else (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-            share = 0.0 if turned > 0 else (momentum - 1.0) / following
+            momentum, share = followed(momentum, is_away=turned > 0)
             ahead = [new + share * (new - old) for new, old in zip(after, at, strict=True)]
-            at, momentum = after, following
+            at = after
             residuals = self._residuals(ahead)
         return {
             attrs: residuals[start : start + part.values.size].reshape(part.values.shape)

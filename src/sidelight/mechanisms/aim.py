@@ -12,7 +12,7 @@ exact discrete Gaussian; under replacement n is public and the sensitivities are
 ×√2 (Δ₂); each measured marginal is charged as it is measured (spec 9.4, J17).
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -30,9 +30,12 @@ from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import (
     Oversized,
     check_sizes,
+    is_known,
     marginal_stddev,
     mib,
     oversized_marginals,
+    take_marginals,
+    take_residuals,
     tractable,
 )
 from sidelight.mechanisms.paper import Paper
@@ -42,6 +45,10 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
 from sidelight.select.score import WeightedError
+
+_WIDE = 40
+"""Beyond so many attributes a plan advises against a tree."""
+_LONG = "every round fits a tree of {} attributes, which takes long; estimator='residual' fits none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +102,11 @@ class AIM(Mechanism):
 
         rounds, last = self._estimators()
 
-        # MEASURE the one-way marginals.
-        measurements = [curator.measure(Marginal(r), measure_cost) for r in weights if len(r) == 1]
+        # MEASURE the one-way marginals that no earlier release told as well.
+        measurements = self._earlier(curator, weights)
+        stddev = marginal_stddev(measure_cost, curator.unit)
+        unknown = [r for r in weights if len(r) == 1 and not is_known(measurements, r, domain, stddev)]
+        measurements += [curator.measure(Marginal(r), measure_cost) for r in unknown]
         model = rounds.estimate(domain, measurements, total=n)
         while curator.remaining:
             if curator.remaining.value < 2 * round_cost.value:
@@ -127,6 +137,12 @@ class AIM(Mechanism):
             return self.estimator, self.final_estimator
         return ResidualReconstruction(max_steps=0), ResidualReconstruction()
 
+    def _earlier(self, curator: Curator, closure: Container[Attrs]) -> list[Measurement]:
+        """What earlier releases told of the same records, as far as half of the model has room for it."""
+        if isinstance(self.estimator, MirrorDescent):
+            return take_marginals(curator, closure, limit_mb=self.max_model_mb / 2)
+        return take_residuals(curator, closure)
+
     def _allowed(
         self, domain: Domain, measured: list[Measurement], wanted: list[Attrs], *, share: float
     ) -> list[Attrs]:
@@ -135,6 +151,9 @@ class AIM(Mechanism):
         if isinstance(self.estimator, MirrorDescent):
             return tractable(domain, [made.query.attrs for made in measured], wanted, limit_mb=limit)
         return [attrs for attrs in wanted if len(attrs) == 1 or mib(domain.size(attrs)) <= limit]
+
+    def _takes_long(self, domain: Domain) -> bool:
+        return len(domain) > _WIDE and isinstance(self.estimator, MirrorDescent)
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
@@ -167,5 +186,6 @@ class AIM(Mechanism):
             oversized=oversized_marginals(domain, workload, limit_mb=self.max_model_mb),
             notes=(
                 "noise is that of the first rounds; it is halved whenever a round hardly moves the model",
+                *([_LONG.format(len(domain))] if self._takes_long(domain) else []),
             ),
         )

@@ -28,7 +28,7 @@ from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.paper import HARDT_2012, Paper
 from sidelight.models.histogram import Histogram, check_fits
 from sidelight.models.model import Model
 from sidelight.privacy.budget import Budget, Cost
@@ -54,13 +54,7 @@ class Barak(Mechanism):
             year=2007,
             venue="PODS",
         ),
-        Paper(
-            authors=("Hardt", "Ligett", "McSherry"),
-            title="A simple and practical algorithm for differentially private data release",
-            year=2012,
-            venue="NIPS",
-            arxiv="1012.4763",
-        ),
+        HARDT_2012,
     )
 
     fit: Literal["multiplicative-weights", "linear-program"] = "multiplicative-weights"

@@ -122,6 +122,14 @@ class Bins:
             groups=tuple(GroupedValues.of(attr, groups) for attr, groups in grouping.groups.items()),
         )
 
+    @property
+    def ungrouped(self) -> str:
+        """Why public data keep these values apart, although groups were asked for."""
+        return (
+            f"Values stay as they are declared, those of {_check.listed(self.joinable, 6)} too: public data "
+            "tell how values differ within a group, which groups would hide."
+        )
+
     def sentence(self, domain: Domain, allotment: Cost, unit: Unit) -> str:
         """What will be grouped, as far as that is known beforehand."""
         names = _check.listed((f"{attr} ({domain.sizes[attr]} values)" for attr in self.joinable), 6)

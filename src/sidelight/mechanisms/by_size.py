@@ -1,87 +1,124 @@
-"""What a public n adds to ``choice.py``: whether planned noise is small, and how many rounds to play.
+"""What a table's size adds to ``choice.py``: whether planned noise suffices, and how many rounds to play.
 
-HDMM and Barak et al. measure all that is asked for; their errors are those of their noise, and known before
+LADDER and HDMM measure what was planned; their errors are about those of their noise, and known before
 anything is read. A mechanism that selects measures less, with less noise, and guesses the rest. So planned
-noise is best where it is small: the bounds below are where it met the others on the tables of
-``benchmarks/utility/auto_small.py`` and ``auto_ranges.py``, on which they were chosen.
+noise is best where a workload has few numbers, or where hardly any relation could be heard anyway. The bounds
+below were chosen on the tables of ``benchmarks/utility/auto_runs.py`` that it does not keep out.
 """
 
-import math
 from dataclasses import dataclass
 
 from sidelight.data.domain import Domain
 from sidelight.errors import SidelightError
-from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.hdmm.hdmm import HDMM
+from sidelight.mechanisms.ladder.ladder import Ladder
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Marginal, expected_l1_noise
+from sidelight.queries.strategy import Closure
 from sidelight.queries.workload import Workload
 
-_SMALL = 1_000
-"""Cells of a small domain. On a larger one, relations that a model leaves out are often not there at all."""
-_MOST_QUERIES = 5_000
+_FEW, _FEW_VALUES = 50_000, 16
+"""LADDER is taken up to so many numbers of a workload, its marginals' cells and those below them, and so many
+values of an attribute. Where attributes have more, mechanisms that select model them in groups (bins.py)."""
+_MANY_ATTRIBUTES, _FAR_OFF = 12, 0.5
+"""With more numbers LADDER is taken where there are so many attributes and it expects to err by this share of
+n: then selecting among their relations, too, would be left to chance."""
+_MOST_SETS = 20_000
 """Larger workloads are not planned for: that takes long."""
-_MARGINALS = 0.35
-"""HDMM is taken on a small domain where a marginal is off by less than this share of n, on average."""
-_RANGES = 0.01
+_RANGES = 0.03
 """HDMM is taken where σ of a range is less than this share of n, on average."""
-_BINARY = {1: 0.2, 2: 0.2, 3: 0.02}
-"""Barak is taken where a marginal of so many attributes is off by less than this share of n."""
-_BINARY_LARGE = 0.04
-"""The same, on a domain that is not small."""
+_UNKNOWN = 10_000
+"""n where it is private, as far as this choice goes."""
 
 
 @dataclass(frozen=True)
 class Size:
     """How many records there are, where that is public, and what one person can change."""
 
-    records: int
+    records: int | None
     unit: Unit
 
+    @property
+    def n(self) -> int:
+        """The number of records, or a usual one."""
+        return _UNKNOWN if self.records is None else max(self.records, 1)
 
-def noise_alone(domain: Domain, workload: Workload, budget: Budget, size: Size) -> Mechanism | None:
-    """The mechanism that measures everything, where its noise is small beside n; None where it is not."""
-    if len(workload) > _MOST_QUERIES or (budget.is_pure and max(domain.shape) > 2):
+
+def planned(
+    domain: Domain, workload: Workload, budget: Budget, size: Size, *, may_be_pure: bool
+) -> Mechanism | None:
+    """The mechanism that measures what was planned, where it suffices; None where it does not.
+
+    Laplace noise counts for much in a ledger that also pays for Gaussian noise (``Budget.admits``), and looks
+    that are paid in ε are less precise than those paid in ρ. So ``may_be_pure`` at δ > 0 only where a release
+    has its ledger for itself, and no criteria are judged.
+    """
+    if len(workload) > _MOST_SETS:
         return None
-    if workload.only_marginals and not budget.is_pure and domain.size() > _SMALL:
-        return None
-    mechanism: Mechanism = Barak(accounting="pure") if budget.is_pure else HDMM()
     try:
-        mechanism.check(domain, workload, None)
-        stddev = mechanism.outlook(
-            domain, workload, allotment=mechanism.allotment(budget), unit=size.unit
-        ).stddev
-    except SidelightError:
+        if workload.only_marginals:
+            return _ladder(domain, workload, budget, size, may_be_pure=may_be_pure)
+        return None if budget.is_pure else _hdmm(domain, workload, budget, size)
+    except SidelightError:  # what it refuses, others may take
         return None
-    return mechanism if _is_small(domain, workload, budget, stddev / max(size.records, 1)) else None
 
 
-def _is_small(domain: Domain, workload: Workload, budget: Budget, stddev: float) -> bool:
-    """Whether noise of this σ, as a share of n, is less than a model's error would be."""
-    if not workload.only_marginals:
-        return stddev < _RANGES
-    sets = workload.attribute_sets
-    if not budget.is_pure:
-        return expected_l1_noise(1, stddev) * sum(map(domain.size, sets)) / len(sets) < _MARGINALS
-    degree = max(map(len, sets))
-    # A cell of a marginal is the mean of 2^k coefficients.
-    off = expected_l1_noise(1, stddev) * 2 ** (degree / 2)
-    return off < min(_BINARY.get(degree, 0.0), math.inf if domain.size() <= _SMALL else _BINARY_LARGE)
+def _ladder(
+    domain: Domain, workload: Workload, budget: Budget, size: Size, *, may_be_pure: bool
+) -> Ladder | None:
+    Ladder().check(domain, workload, None)
+
+    def expected(mechanism: Ladder) -> float:
+        allotment = mechanism.allotment(budget)
+        return mechanism.expected_error(domain, workload, allotment=allotment, unit=size.unit, n=size.n)
+
+    pure = Ladder(accounting="pure")
+    if budget.is_pure:
+        return pure
+    zcdp = Ladder()
+    if too_large(domain, workload) is None:
+        return pure if may_be_pure and expected(pure) < expected(zcdp) else zcdp
+    is_wide = len(_about(workload)) >= _MANY_ATTRIBUTES
+    return zcdp if is_wide and expected(zcdp) > _FAR_OFF else None
 
 
-def rounds_of(domain: Domain, workload: Workload, budget: Budget, size: Size | None) -> int:
-    """MWEM's rounds: more records and more ε bear more of them. Without n, by ε alone."""
-    numbers = not any(isinstance(query, Marginal) for query in workload)
-    epsilon = budget.epsilon
-    if size is None:
-        if not budget.is_pure:
-            return 20
-        return 10 if epsilon < 1 else 20 if epsilon < 3 else 40
-    reached = math.sqrt(size.records * epsilon)
+def too_large(domain: Domain, workload: Workload) -> str | None:
+    """Which bound keeps LADDER from these marginals at δ > 0, as a clause; None where all are kept."""
+    if len(workload) > _MOST_SETS:
+        return f"there are more than {_MOST_SETS:,} of them"
+    widest = max(_about(workload), key=lambda attr: domain.sizes[attr], default=None)
+    if widest is not None and domain.sizes[widest] > _FEW_VALUES:
+        return f"{widest} has {domain.sizes[widest]:,} values, which is more than {_FEW_VALUES}"
+    # Without those below them first: of large marginals these are too many to be listed.
+    asked = {frozenset(attr for attr in attrs if domain.sizes[attr] > 1) for attrs in workload.attribute_sets}
+    is_small = sum(domain.size(tuple(attrs)) for attrs in asked) <= _FEW
+    if is_small and Closure.of(domain, workload.attribute_sets).cells.sum() <= _FEW:
+        return None
+    return f"its tables, and those below them, have more than {_FEW:,} cells"
+
+
+def _about(workload: Workload) -> list[str]:
+    """The attributes that a workload asks about."""
+    return sorted({attr for attrs in workload.attribute_sets for attr in attrs})
+
+
+def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size) -> HDMM | None:
+    mechanism = HDMM()
+    mechanism.check(domain, workload, None)
+    told = mechanism.outlook(domain, workload, allotment=mechanism.allotment(budget), unit=size.unit)
+    return mechanism if told.stddev < _RANGES * size.n else None
+
+
+def rounds_of(budget: Budget, size: Size) -> int:
+    """MWEM's rounds: more records and more ε bear more of them.
+
+    >>> [rounds_of(Budget(epsilon=e, delta=1e-9), Size(5_000, Unit("replace"))) for e in (0.1, 1, 10)]
+    [10, 20, 40]
+    """
+    reached = size.n * budget.epsilon
     if budget.is_pure:
         # A round's noise grows with the number of rounds.
-        return min(40, max(4, round(len(domain) * reached / 75))) if not numbers else 10
+        return 4 if reached < 1_500 else 10 if reached < 4_000 else 20 if reached < 20_000 else 40
     # A round's noise grows with the root of it.
-    return min(60, max(10, round(reached / 2.5)))
+    return 10 if reached < 1_500 else 20 if reached < 20_000 else 40

@@ -1,14 +1,17 @@
 """Candidates of the graphical-model mechanisms: the downward closure, kept within a model size."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from functools import lru_cache
 from typing import Literal
 
+from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import TooLargeError, WorkloadError
-from sidelight.measurement import stddev_of
+from sidelight.measurement import Measurement, noise_stddev, stddev_of
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
+from sidelight.queries.residual import Residual
 from sidelight.queries.workload import Workload
 from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
@@ -34,7 +37,7 @@ def tractable(
     passes, the one-way marginals do (spec 6.4, 9.4 J22).
     """
     # PRIVACY: sizes follow from the domain and from past selections, both public.
-    oracle = SizeOracle(domain, measured)
+    oracle = _oracle(domain, domain.impossible, frozenset(map(frozenset, measured)))
     cells = oracle.cells_with_each(wanted)
     kept = [
         attrs
@@ -42,6 +45,57 @@ def tractable(
         if oracle.contains(attrs) or mib(size) <= limit_mb
     ]
     return kept or [attrs for attrs in wanted if len(attrs) == 1]
+
+
+@lru_cache(maxsize=2)
+def _oracle(domain: Domain, _key: object, measured: frozenset[frozenset[str]]) -> SizeOracle:
+    """Sizes that were found stay known as long as rounds measure what was measured before.
+
+    Impossible combinations are part of the key, since domains compare equal without them.
+    """
+    return SizeOracle(domain, measured)
+
+
+def take_marginals(
+    curator: Curator, closure: Container[Attrs], *, limit_mb: float, most: int | None = None
+) -> list[Measurement]:
+    """Marginals of earlier releases that a graphical model starts from: small ones first, within the limit.
+
+    Each must be asked for, by itself or within another; ``most``: of so many attributes at most. What has no
+    room is left, and is averaged if it is measured again.
+    """
+    domain = curator.domain
+
+    def is_asked(made: Measurement) -> bool:
+        attrs = made.query.attrs
+        is_small = most is None or len(attrs) <= most
+        return isinstance(made.query, Marginal) and is_small and domain.canonical(attrs) in closure
+
+    taken: list[Measurement] = []
+    asked = filter(is_asked, curator.earlier)
+    for made in sorted(asked, key=lambda one: (len(one.query.attrs), one.stddev)):
+        attrs = made.query.attrs
+        if attrs in tractable(domain, [one.query.attrs for one in taken], [attrs], limit_mb=limit_mb):
+            taken.append(made)
+    curator.take_earlier(lambda made: any(made is one for one in taken))
+    return taken
+
+
+def take_residuals(curator: Curator, closure: Container[Attrs]) -> list[Measurement]:
+    """Marginals and residuals of earlier releases, however many: reconstruction by residuals has no tree."""
+    domain = curator.domain
+    return curator.take_earlier(
+        lambda made: (
+            isinstance(made.query, Marginal | Residual)
+            and (not made.query.attrs or domain.canonical(made.query.attrs) in closure)
+        )
+    )
+
+
+def is_known(measured: Sequence[Measurement], attrs: Attrs, domain: Domain, stddev: float) -> bool:
+    """Whether a marginal is known at least as well as if it were measured with this noise."""
+    known = noise_stddev(measured, attrs, domain)
+    return known is not None and known <= stddev
 
 
 def oversized_marginals(domain: Domain, workload: Workload, *, limit_mb: float) -> tuple[Attrs, ...]:

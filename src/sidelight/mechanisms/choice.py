@@ -1,19 +1,19 @@
 """``mechanism="auto"``: the mechanism for people who name none, chosen from public facts alone.
 
-    marginals, δ > 0            aperture, with public data or without
-    other queries, δ > 0        pmw-pub with a public table, mwem without
-    any queries, δ = 0          mwem-pub with a public table, mwem without; both in pure ε
+    public data    marginals, δ > 0          aperture
+                   other queries, δ > 0      pmw-pub
+                   δ = 0                     mwem-pub
+    none           marginals, δ > 0          ladder where attributes have few values and the workload few
+                                             numbers, or where hardly any relation could be heard;
+                                             otherwise aperture
+                   marginals, δ = 0          ladder; mwem where the workload is too large for it
+                   other queries, δ > 0      hdmm where its noise is small beside n; otherwise mwem
+                   other queries, δ = 0      mwem
 
-Where n is public, and there are no public data, noise alone may be less than any model's error, and its size
-is known beforehand (``by_size.py``):
-
-    δ > 0                       hdmm, if the noise that it plans is small beside n
-    binary marginals, δ = 0     barak, likewise
-    otherwise, mwem             as many rounds as n and ε bear
-
-Why: ``benchmarks/utility/auto_table.py`` prints, for every comparison that is kept, what this rule takes and
-how far that is from the best. Nothing private goes in: the schema's domain, the workload, ε and δ, which
-public data there are, and n where the unit keeps it fixed.
+``by_size.py`` says what "few", "small" and MWEM's rounds are. Why: ``benchmarks/utility/auto_table.py``
+prints, for every comparison that is kept, what this rule takes and how far that is from the best. Nothing
+private goes in: the schema's domain, the workload, ε and δ, which public data there are, n where the unit
+keeps it fixed, whether the ledger's promise is larger than this release, and whether criteria are judged.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
-from sidelight.mechanisms.by_size import Size, noise_alone, rounds_of
+from sidelight.mechanisms.by_size import Size, planned, rounds_of, too_large
 from sidelight.mechanisms.candidates import oversized_marginals
 from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget
@@ -48,31 +48,31 @@ def choose(
     budget: Budget,
     public: Any,
     settings: Mapping[str, Any],
-    size: Size | None = None,
+    size: Size,
+    may_be_pure: bool = True,
 ) -> Choice:
     """The mechanism for this workload, this budget and these public data, with the settings given for it.
 
-    A setting belongs to the mechanism that is chosen without n, so with settings n is not looked at.
+    Settings belong to the mechanism that is chosen for a large workload: with settings, none is planned.
+    ``may_be_pure`` says that Laplace noise may be taken at δ > 0, too (``by_size.planned``).
     """
-    if size is not None and public is None and not settings:
-        planned = noise_alone(domain, workload, budget, size)
-        if planned is not None:
-            said = f"the noise that {planned.name} plans for this workload is small"
-            return Choice(planned, f"Beside {size.records:,} records, {said}.")
+    if public is None and not settings:
+        mechanism = planned(domain, workload, budget, size, may_be_pure=may_be_pure)
+        if mechanism is not None:
+            return Choice(mechanism, _planned_because(mechanism, budget, size))
     if workload.only_marginals and not budget.is_pure:
         chosen = _of("aperture", settings)
         # The plan, the card and the report name the marginals that are too large to be measured.
         if oversized_marginals(domain, workload, limit_mb=chosen.settings()["max_model_mb"]):
             chosen = _of("aperture", {"oversized": "skip", **settings})
-        compared = "erred least on most tables" if public is None else "has made most of public data"
-        return Choice(
-            chosen,
-            f"The workload consists of marginals, and aperture {compared} where we compared mechanisms.",
-        )
+        return Choice(chosen, _aperture_because(domain, workload, public, settings))
     _refuse_unusable(public, domain, budget)
+    # One number at a time, as in MWEM's paper, unless some queries are tables.
+    numbers = not any(isinstance(query, Marginal) for query in workload)
+    one_by_one = {"candidates": "queries"} if numbers else {}
     if budget.is_pure:
         name, how = ("mwem", "without public data") if public is None else ("mwem-pub", "with a public table")
-        rounds = {} if public is not None else {"rounds": rounds_of(domain, workload, budget, size)}
+        rounds = {} if public is not None else {"rounds": rounds_of(budget, size), **one_by_one}
         return Choice(
             _of(name, {"accounting": "pure", **rounds, **settings}),
             f"δ = 0 asks for pure ε, which {name} can keep, {how}.",
@@ -83,13 +83,36 @@ def choose(
             "The workload holds other queries than marginals; pmw-pub answers them, by reweighing public "
             "records.",
         )
-    # One number at a time, as in MWEM's paper, unless some queries are tables.
-    numbers = not any(isinstance(query, Marginal) for query in workload)
-    one_by_one = {"candidates": "queries", "rounds": rounds_of(domain, workload, budget, size)}
     return Choice(
-        _of("mwem", (one_by_one if numbers else {}) | dict(settings)),
+        _of("mwem", {"rounds": rounds_of(budget, size), **one_by_one, **settings}),
         "The workload holds other queries than marginals; mwem answers them, and needs no public data.",
     )
+
+
+def _planned_because(mechanism: Mechanism, budget: Budget, size: Size) -> str:
+    """Why noise was planned, in a sentence."""
+    beside = "For this workload, " if size.records is None else f"Beside {size.records:,} records, "
+    if mechanism.name == "hdmm":
+        return f"{beside}the noise that hdmm plans is small."
+    if budget.is_pure:
+        return "δ = 0 asks for pure ε, and ladder has erred least with it where we compared mechanisms."
+    why = f"{beside}ladder is expected to err least: it measures what was planned, and selects nothing."
+    if mechanism.settings()["accounting"] == "pure":
+        why += " Its noise is that of pure ε, which is less here; it leaves nothing for others in a ledger."
+    return why
+
+
+def _aperture_because(domain: Domain, workload: Workload, public: Any, settings: Mapping[str, Any]) -> str:
+    """Why APERTURE was taken, in a sentence: by the rule that led to it."""
+    told = "The workload consists of marginals, and"
+    if public is not None:
+        return f"{told} aperture has made the most of public data where we compared mechanisms."
+    if settings:
+        return f"{told} settings were given; without public data these go to aperture."
+    bound = too_large(domain, workload)
+    if bound is None:
+        return f"{told} ladder cannot take them; aperture can."
+    return f"{told} {bound}; there aperture erred least where we compared mechanisms."
 
 
 def _of(name: str, settings: Mapping[str, Any]) -> Mechanism:

@@ -2,9 +2,8 @@
 
     Q ← the queries of the workload and their negations
     for t = 1 … T:
-        q_1 … q_s ~ exp(η Σ_{τ<t} (q(D) − q(x_τ)))     independent draws; in round 1 uniform, and free
-        select x_t ← a record that satisfies as many of them as possible
-        optimise
+        q_1 … q_s ~ exp(η Σ_{τ<t} (q(D) − q(x_τ)))     independently; in round 1 uniform, and free     select
+        x_t ← a record that satisfies as many of them as possible                                     optimise
     return x_1 … x_T, all of the same weight
 
 A draw of round t is an exponential mechanism with ε_t = 2η(t − 1)/n, so that ρ = s Σ_t ε_t²/8 in all. T
@@ -25,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight import _check
+from sidelight._memory import check_room
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
-from sidelight.errors import SettingError, WorkloadError
+from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.measurement import measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.dualquery_oracle import Clause, Record, best_record
@@ -41,8 +41,10 @@ from sidelight.queries.query import Cell, Marginal, Query, Range
 from sidelight.queries.workload import Workload
 from sidelight.select.score import SignedError
 
-_FIRST_SEED = 0
+_SEED = 0
 """Seed of the first round's queries, and of values that no drawn query names: both are public."""
+_COPIES = 4
+"""Tables of all scores that a round holds at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +91,9 @@ class DualQuery(Mechanism):
         total_cost, _ = curator.allotment.split(self.total_share)
         n = curator.total(total_cost)
         records: list[Record] = []
-        late = 0
+        cut_off = 0
         for t in range(1, self.rounds(curator.remaining, n, curator.unit) + 1):
-            rng = np.random.default_rng([_FIRST_SEED, t])
+            rng = np.random.default_rng([_SEED, t])
             # SELECT queries that the records so far answer badly, each by itself.
             if t == 1:
                 drawn = _uniform(queries, domain, self.queries_per_round, rng)
@@ -103,10 +105,10 @@ class DualQuery(Mechanism):
             clauses = [_clause(queries[which], domain, cell) for which, cell in drawn]
             answer = best_record(domain, clauses, nodes=self.oracle_nodes, rng=rng)
             records.append(answer.record)
-            late += not answer.is_best
+            cut_off += not answer.is_best
         notes = (
-            f"{len(records)} rounds gave {len(records)} records; in {late} of them the integer program was "
-            f"cut off after {self.oracle_nodes:,} nodes, and the best record found was taken.",
+            f"{len(records)} rounds gave {len(records)} records; in {cut_off} of them the integer program "
+            f"was cut off after {self.oracle_nodes:,} nodes, and the best record found was taken.",
         )
         return Outcome(_model(domain, records, n), (), curator.events, notes=notes)
 
@@ -142,6 +144,20 @@ class DualQuery(Mechanism):
                 )
         if not any(workload.attribute_sets):
             raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+        self._check_room(domain, workload)
+
+    def _check_room(self, domain: Domain, workload: Workload) -> None:
+        """Refuse a workload whose chances do not fit into memory, before anything is charged."""
+        cells = sum(query.cells(domain) for query in workload)
+        widest = max(workload, key=lambda query: query.cells(domain))
+        try:
+            check_room(_COPIES * 8 * 2 * cells, f"the chances of {cells:,} cells and their negations")
+        except TooLargeError as error:
+            raise TooLargeError(
+                f"{error} Ask for fewer or smaller marginals (the widest, {widest.describe()}, has "
+                f"{widest.cells(domain):,} cells), coarsen attributes, or use mechanism='mst', which counts "
+                "pairs alone."
+            ) from error
 
     def check_total(self, total: float, *, allotment: Cost, unit: Unit) -> None:
         if self.rounds(allotment, total, unit) > 1 or self.max_rounds == 1:

@@ -15,8 +15,9 @@ PRIVACY: the oracle sees queries that were drawn, and were paid for, and the pub
 gives, by whatever way, is post-processing: a worse one costs accuracy alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,60 +83,76 @@ def best_record(domain: Domain, queries: Sequence[Clause], *, nodes: int, rng: n
     return Answer(best, is_best=solved.status == 0)
 
 
+class _Line(NamedTuple):
+    """One constraint: low ≤ Σ weight · variable ≤ high."""
+
+    places: list[int]
+    """Which variables."""
+    weights: list[float]
+    low: float
+    high: float
+
+
 class _Program:
-    """The integer program of some queries."""
+    """The integer program of some queries: first a variable for each value that is named, then the c_i."""
 
     def __init__(self, domain: Domain, queries: Sequence[Clause]) -> None:
-        self._domain = domain
-        named: dict[str, set[int]] = {attr: set() for attr in domain.attrs}
-        for query in queries:
+        self._domain, self._queries = domain, queries
+        self._impossible = [
+            [
+                (attr, int(str(code)))
+                for attr, codes in zip(one.attrs, one.values, strict=True)
+                for code in codes
+            ]
+            for one in domain.impossible
+        ]
+        self._named = self._values_named()
+        every = [(attr, value) for attr, values in self._named.items() for value in values]
+        self._place = {named: place for place, named in enumerate(every)}
+        lines = [*self._one_value_each(), *self._satisfied(), *self._not_impossible()]
+        variables = len(every) + len(queries)
+        rows = np.repeat(np.arange(len(lines)), [len(line.places) for line in lines])
+        columns = np.concatenate([np.array(line.places, dtype=np.intp) for line in lines])
+        weights = np.concatenate([np.array(line.weights) for line in lines])
+        matrix = csr_array((weights, (rows, columns)), shape=(len(lines), variables))
+        self.constraints = LinearConstraint(
+            matrix, [line.low for line in lines], [line.high for line in lines]
+        )
+        self.objective = np.concatenate([np.zeros(len(every)), -np.ones(len(queries))])
+        # With whole x_av, no c_i is better off between 0 and 1.
+        self.integrality = np.concatenate([np.ones(len(every)), np.zeros(len(queries))])
+
+    def _values_named(self) -> dict[str, list[int]]:
+        """For each attribute that is named, the values that are."""
+        named: dict[str, set[int]] = {attr: set() for attr in self._domain.attrs}
+        for query in self._queries:
             for attr, values in query.allowed:
                 named[attr] |= values
-        for combination in domain.impossible:
-            for attr, codes in zip(combination.attrs, combination.values, strict=True):
-                named[attr].update(int(str(code)) for code in codes)
-        self._place: dict[tuple[str, int], int] = {}
-        for attr, found in named.items():
-            for value in sorted(found):
-                self._place[attr, value] = len(self._place)
-        self._named = {attr: sorted(found) for attr, found in named.items() if found}
-        first = len(self._place)
-        lines: list[tuple[list[int], list[float]]] = []
-        lower: list[float] = []
-        upper: list[float] = []
+        for cells in self._impossible:
+            for attr, value in cells:
+                named[attr].add(value)
+        return {attr: sorted(values) for attr, values in named.items() if values}
 
-        def add(places: list[int], weights: list[float], low: float, high: float) -> None:
-            lines.append((places, weights))
-            lower.append(low)
-            upper.append(high)
+    def _one_value_each(self) -> Iterator[_Line]:
+        for attr, values in self._named.items():
+            is_every_value = len(values) == self._domain.sizes[attr]
+            places = [self._place[attr, value] for value in values]
+            yield _Line(places, [1.0] * len(places), 1.0 if is_every_value else 0.0, 1.0)
 
-        for attr, known in self._named.items():
-            places = [self._place[attr, value] for value in known]
-            is_whole = len(known) == domain.sizes[attr]
-            add(places, [1.0] * len(places), 1.0 if is_whole else 0.0, 1.0)
-        for number, query in enumerate(queries):
+    def _satisfied(self) -> Iterator[_Line]:
+        for c, query in enumerate(self._queries, start=len(self._place)):
             held = [[self._place[attr, value] for value in values] for attr, values in query.allowed]
             if query.is_negated:
                 flat = [place for places in held for place in places]
-                add([first + number, *flat], [1.0] * (1 + len(flat)), -np.inf, float(len(held)))
+                yield _Line([c, *flat], [1.0] * (1 + len(flat)), -np.inf, float(len(held)))
             else:
                 for places in held:
-                    add([first + number, *places], [1.0] + [-1.0] * len(places), -np.inf, 0.0)
-        for combination in domain.impossible:
-            flat = [
-                self._place[attr, int(str(code))]
-                for attr, codes in zip(combination.attrs, combination.values, strict=True)
-                for code in codes
-            ]
-            add(flat, [1.0] * len(flat), -np.inf, float(len(combination.attrs) - 1))
-        variables = first + len(queries)
-        rows = np.repeat(np.arange(len(lines)), [len(places) for places, _ in lines])
-        columns = np.concatenate([np.array(places, dtype=np.intp) for places, _ in lines])
-        weights = np.concatenate([np.array(of_line) for _, of_line in lines])
-        matrix = csr_array((weights, (rows, columns)), shape=(len(lines), variables))
-        self.constraints = LinearConstraint(matrix, lower, upper)
-        self.objective = np.concatenate([np.zeros(first), -np.ones(len(queries))])
-        self.integrality = np.concatenate([np.ones(first), np.zeros(len(queries))])
+                    yield _Line([c, *places], [1.0] + [-1.0] * len(places), -np.inf, 0.0)
+
+    def _not_impossible(self) -> Iterator[_Line]:
+        for one, cells in zip(self._domain.impossible, self._impossible, strict=True):
+            places = [self._place[named] for named in cells]
+            yield _Line(places, [1.0] * len(places), -np.inf, float(len(one.attrs) - 1))
 
     def record(self, solution: NDArray[np.float64], rng: np.random.Generator) -> Record:
         """The record of a solution; where it says "another value", one that nothing names is drawn."""

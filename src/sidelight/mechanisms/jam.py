@@ -34,6 +34,7 @@ from sidelight.mechanisms.candidates import (
     check_sizes,
     marginal_stddev,
     oversized_marginals,
+    take_marginals,
     tractable,
 )
 from sidelight.mechanisms.paper import Paper
@@ -103,8 +104,12 @@ class JAM(Mechanism):
         proxies = _Proxies(told, closure, total=n)
 
         model = GraphicalModel.uniform(domain, total=n)
-        taken: list[_Taken] = []
-        weights: list[ArrayLike] = []
+        # What earlier releases told of the same records stands beside what this one measures.
+        earlier = take_marginals(curator, closure, limit_mb=self.max_model_mb / 2)
+        taken = [_Taken.of(made) for made in earlier]
+        weights = [self._weight(one, n, told) for one in taken]
+        if taken:
+            model = self.estimator.estimate(domain, taken, total=n, start=model, precisions=weights)
         for t in range(self.rounds):
             select_cost, measure_cost = (curator.remaining / (self.rounds - t)).split(self.select_share)
             stddev = marginal_stddev(measure_cost, curator.unit)
@@ -131,7 +136,7 @@ class JAM(Mechanism):
             model,
             tuple(one for one in taken if not one.is_public),
             curator.events,
-            rounds=tuple(one.told for one in taken),
+            rounds=tuple(one.told for one in taken[len(earlier) :]),
             public_attrs=tuple(attr for one in taken if one.is_public for attr in one.query.attrs),
         )
 

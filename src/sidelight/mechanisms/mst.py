@@ -28,7 +28,7 @@ from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import Oversized, check_model_room, marginal_stddev, mib
+from sidelight.mechanisms.candidates import Oversized, check_model_room, marginal_stddev, mib, take_marginals
 from sidelight.mechanisms.paper import Paper
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.merging import Merging
@@ -99,11 +99,14 @@ class MST(Mechanism):
         )  # fmt: skip
         # MEASURE its pairs.
         two_ways = [curator.measure(query, pair_cost).against(model) for query in tree]
-        # ESTIMATE.
-        if two_ways:
-            model = self._fit(merging, [*one_ways, *two_ways], n)
+        # ESTIMATE, with the pairs that earlier releases told of the same records.
+        told = {attrs for attrs in pairs if attrs not in {query.attrs for query in tree}}
+        earlier = take_marginals(curator, told, limit_mb=self.max_model_mb, most=2)
+        made = [*one_ways, *two_ways, *earlier]
+        if two_ways or earlier:
+            model = self._fit(merging, made, n)
 
-        return Outcome(model, (*one_ways, *two_ways), curator.events, notes=_notes(merging, tree))
+        return Outcome(model, tuple(made), curator.events, notes=_notes(merging, tree))
 
     def _fit(self, merging: Merging, made: Sequence[Measurement], n: float | None) -> GraphicalModel:
         """Fitted over merged values, where the model is small, and expanded to all values."""

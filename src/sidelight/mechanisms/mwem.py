@@ -24,7 +24,7 @@ from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement
 from sidelight.mechanisms import mwem_check
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.paper import HARDT_2012
 from sidelight.models.components import Components
 from sidelight.models.histogram import Histogram, RunningMean, check_fits
 from sidelight.privacy.budget import Budget, Cost
@@ -43,15 +43,7 @@ class MWEM(Mechanism):
     name = "mwem"
     public_data = "unused"
     takes_groups = True
-    papers = (
-        Paper(
-            authors=("Hardt", "Ligett", "McSherry"),
-            title="A simple and practical algorithm for differentially private data release",
-            year=2012,
-            venue="NIPS",
-            arxiv="1012.4763",
-        ),
-    )
+    papers = (HARDT_2012,)
 
     rounds: int = 10
     """How many queries to measure (T)."""

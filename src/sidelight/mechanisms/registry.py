@@ -16,6 +16,7 @@ _WHERE = {
     "aim": "sidelight.mechanisms.aim:AIM",
     "mst": "sidelight.mechanisms.mst:MST",
     "hdmm": "sidelight.mechanisms.hdmm.hdmm:HDMM",
+    "ladder": "sidelight.mechanisms.ladder.ladder:Ladder",
     "gem": "sidelight.mechanisms.gem.gem:GEM",
     "gem-pub": "sidelight.mechanisms.gem.gem_pub:GEMPub",
     "dualquery": "sidelight.mechanisms.dualquery:DualQuery",

@@ -70,6 +70,9 @@ class OpenedMarginal:
     """L1 distance of the release from the model of public data, as a share of all records: from 0 to 2."""
     expected_error: float
     """Expected L1 error of the release, as a share of all records."""
+    told_by_public: bool | None = None
+    """Whether the public data tell of all these attributes; where they do not, ``moved`` is the distance from
+    a mere guess. None on older cards."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +92,7 @@ class Opening:
     particle_share: float
     """Share of the budget that was kept for particles."""
     cut: tuple[str, ...] = ()
-    """Attributes whose public relations were cut off, in order; × is all relations, * all public data."""
+    """Attributes whose public relations were cut off."""
     is_bare: bool = False
     """Whether the answers alone were found better than the answers with public data, at the end."""
     alpha: Mapping[str, float] = field(default_factory=dict, repr=False)

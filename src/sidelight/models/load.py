@@ -10,7 +10,6 @@ _WHERE = {
     "graphical": "sidelight.models.graphical:GraphicalModel",
     "histogram": "sidelight.models.histogram:Histogram",
     "support": "sidelight.models.support:Support",
-    "blend": "sidelight.models.blend:Blend",
     "residuals": "sidelight.models.reconstruction:Reconstruction",
     "components": "sidelight.models.components:Components",
     "product-mixture": "sidelight.models.product_mixture:ProductMixture",

@@ -1,25 +1,19 @@
 """Particles: weighted records that stand in for a model, and can follow answers its tree has no room for.
 
-    x = (1 − λ) p + λ r   →   records drawn from p, each worth (1 − λ)/N;   records of r, worth λ w
-
 Where the whole domain has room, every cell is a particle, and nothing is drawn. Elsewhere copies of a record
 are merged into one particle with their summed weight, and if few are distinct, more are drawn. On marginals
-within a clique, draws differ from the tree by little more than rounding (models/sampling.py); on the
-marginals ``like``, they are raked to it.
+within a clique, draws differ from the tree by little more than rounding (models/sampling.py).
 
 PRIVACY: a function of a released model; post-processing.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
-from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.rounding import round_to
 from sidelight.models.support import Support, compact, tally, tilt
@@ -38,39 +32,31 @@ def room_for(domain: Domain, limit_mb: float) -> int:
     return max(1, min(_MOST, int(limit_mb * 2**20 / each)))
 
 
-def particles(model: GraphicalModel | Blend, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
-    """Particles of a model, with its total; raked to it on the marginals ``like``.
+def particles(model: GraphicalModel, *, room: int, seed: int) -> Support:
+    """Particles of a model, with its total.
 
     >>> model = GraphicalModel.uniform(Domain.of({"a": 2, "b": 2}), total=8.0)
     >>> particles(model, room=4, seed=0).weights
     array([2., 2., 2., 2.])
     """
-    domain, total = model.domain, model.total
-    model = thinned(model, room=room, seed=seed)
-    codes: NDArray[Any]
-    if domain.size(domain.attrs) <= room:
-        codes = np.indices(domain.shape).reshape(len(domain), -1).T
-        weights = model.count(domain.attrs).reshape(-1)
-        codes, weights = codes[weights > 0], weights[weights > 0]
-    elif isinstance(model, Blend):
-        rest = max(1, room - len(model.records.records))
-        drawn = drawn_from(model.model, room=rest, seed=seed, like=like)
-        return Support.mixed([(drawn, 1 - model.share), (model.records, model.share)], total=total)
-    else:
-        drawn = drawn_from(model, room=room, seed=seed, like=like)
-        codes, weights = drawn.records, drawn.weights
-    return Support(domain, compact(codes, domain), weights, total).with_total(total)
+    domain = model.domain
+    if domain.size(domain.attrs) > room:
+        return drawn_from(model, room=room, seed=seed)
+    codes = np.indices(domain.shape).reshape(len(domain), -1).T
+    weights = model.count(domain.attrs).reshape(-1)
+    held = weights > 0
+    return Support(domain, compact(codes[held], domain), weights[held], model.total).with_total(model.total)
 
 
-def drawn_from(tree: GraphicalModel, *, room: int, seed: int, like: Sequence[Attrs] = ()) -> Support:
-    """Distinct records drawn from a tree, with its total; raked to it on the marginals ``like``."""
+def drawn_from(tree: GraphicalModel, *, room: int, seed: int) -> Support:
+    """Distinct records drawn from a tree, with its total."""
     found = _draws(tree, room, seed=seed)
     for before in range(1, _DRAWS):
         if 2 * len(found.records) > room:
             break
         again = _draws(tree, room, seed=seed + before)
         found = Support.mixed([(found, before), (again, 1.0)], total=tree.total).distinct
-    return raked(found, tree, like)
+    return found
 
 
 def _draws(tree: GraphicalModel, number: int, *, seed: int) -> Support:
@@ -78,22 +64,14 @@ def _draws(tree: GraphicalModel, number: int, *, seed: int) -> Support:
     return Support.of_table(tree.sample(number, seed=seed), total=tree.total)
 
 
-def thinned(model: GraphicalModel | Blend, *, room: int, seed: int) -> GraphicalModel | Blend:
-    """The model with no more records than fit into their share of the room.
-
-    Records are sampled in proportion to their weights. Where the whole domain has room, nothing changes.
-    """
-    if not isinstance(model, Blend) or model.domain.size(model.domain.attrs) <= room:
-        return model
-    records, most = model.records, max(1, round(room * model.share))
+def thinned(records: Support, *, most: int, seed: int) -> Support:
+    """No more records than this, sampled in proportion to their weights."""
     if len(records.records) <= most:
-        return model
+        return records
     counts = round_to(records.weights, most, np.random.default_rng(seed))
     kept = counts > 0
     weights = counts[kept].astype(np.float64) * (records.total / most)
-    return Blend(
-        model.model, Support(records.domain, records.records[kept], weights, records.total), model.share
-    )
+    return Support(records.domain, records.records[kept], weights, records.total)
 
 
 def raked(drawn: Support, model: ManyCountSource, like: Sequence[Attrs], *, sweeps: int = _SWEEPS) -> Support:

@@ -68,6 +68,8 @@ class Reconstruction:
 
     def count(self, attrs: Attrs) -> Array:
         """The marginal on these attributes, axes in the order asked."""
+        if attrs in self.kept:
+            return self.kept[attrs] * self.total
         if self.domain.size(attrs) > _MOST_CELLS:
             raise TooLargeError(
                 f"the marginal {' × '.join(attrs)} has {self.domain.size(attrs):.3g} cells, more than "
@@ -76,12 +78,10 @@ class Reconstruction:
         is_known = self.known.holds(attrs)
         if is_known and not self.is_clipped:
             return self.known.count(attrs)
-        if attrs not in self.kept:
-            found = self._possible(attrs, self.known.count(attrs)) if is_known else self._fitted(attrs)
-            if len(self.kept) * found.size > _KEPT_CELLS:
-                return found
+        found = self._possible(attrs, self.known.count(attrs)) if is_known else self.of_largest_entropy(attrs)
+        if len(self.kept) * found.size <= _KEPT_CELLS:
             self.kept[attrs] = found / self.total
-        return self.kept[attrs] * self.total
+        return found
 
     def with_measured(self, measurements: Sequence[Measurement]) -> "Reconstruction":
         """The model with more measurements; marginals that they do not touch need not be counted again."""
@@ -111,8 +111,8 @@ class Reconstruction:
             return np.asarray(counts * (self.total / whole))
         return counts if not counts.size else self._possible(attrs, np.ones(counts.shape))
 
-    def _fitted(self, attrs: Attrs) -> Array:
-        """The distribution of largest entropy with the marginals that are known."""
+    def of_largest_entropy(self, attrs: Attrs) -> Array:
+        """The counts of largest entropy with the marginals that are known of these attributes."""
         known = [below for below in subsets(tuple(attrs)) if below and self.known.holds(below)]
         largest = [a for a in known if not any(set(a) < set(b) for b in known)]
         targets = [

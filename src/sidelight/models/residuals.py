@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError
 from sidelight.measurement import Measurement
-from sidelight.queries.query import Marginal
+from sidelight.queries.query import Fourier, Marginal
 from sidelight.queries.residual import Residual
 from sidelight.queries.strategy import subsets
 
@@ -152,7 +152,7 @@ class Residuals:
 
 
 def split(domain: Domain, made: Measurement) -> list[tuple[Attrs, Estimate]]:
-    """The residuals that a noisy marginal, or a noisy residual, tells of.
+    """The residuals that a noisy marginal, residual or Fourier coefficient tells of.
 
     >>> made = Measurement(Marginal(("a", "b")), np.array([5.0, 3.0, 1.0, 1.0]), 2.0)
     >>> [(attrs, found.variance) for attrs, found in split(Domain.of({"a": 2, "b": 2}), made)]
@@ -163,6 +163,11 @@ def split(domain: Domain, made: Measurement) -> list[tuple[Attrs, Estimate]]:
     if isinstance(query, Residual):
         cells = math.prod(shape)
         return [(query.attrs, Estimate(centred(made.answer.reshape(shape)) / cells, variance / cells**2))]
+    if isinstance(query, Fourier):
+        # φ_S says all of the residual of S: ±φ_S / 2^|S| in each cell, by the parity of its codes.
+        attrs, cells = domain.canonical(query.attrs), math.prod(shape)
+        signs = 1.0 - 2.0 * (np.indices(shape).sum(axis=0) % 2)
+        return [(attrs, Estimate(float(made.answer[0]) / cells * signs, variance / cells))]
     if not isinstance(query, Marginal):
         raise SettingError(
             f"residuals are reconstructed from whole marginals; {query.describe()} is none. Use another "
@@ -177,6 +182,20 @@ def split(domain: Domain, made: Measurement) -> list[tuple[Attrs, Estimate]]:
         values = centred(_summed(answer, told, below))
         found.append((below, Estimate(values, variance * (answer.size / values.size))))
     return found
+
+
+def residual_of(domain: Domain, made: Measurement, attrs: Attrs) -> Estimate:
+    """What a noisy marginal says of one residual; attributes of more than one value, in the domain's order.
+
+    >>> made = Measurement(Marginal(("b", "a")), np.array([5.0, 1.0, 3.0, 1.0]), 2.0)
+    >>> residual_of(Domain.of({"a": 2, "b": 2}), made, ("a",))
+    Estimate(variance=8.0)
+    """
+    held = made.query.attrs
+    table = made.answer.reshape([domain.sizes[attr] for attr in held])
+    kept = [attr for attr in held if attr in attrs]
+    summed = _summed(table, held, attrs).transpose([kept.index(attr) for attr in attrs])
+    return Estimate(centred(summed), made.stddev**2 * (table.size / summed.size))
 
 
 def centred(table: Array) -> Array:

@@ -103,6 +103,13 @@ class Epsilon(Amount):
 Cost = Rho | Epsilon
 
 
+def added(first: Cost, *others: Cost) -> Cost:
+    """The sum of costs in one currency."""
+    for other in others:
+        first._same_currency(other)
+    return type(first)(sum((other.value for other in others), start=first.value))
+
+
 def cost_to_json(cost: Cost) -> dict[str, str]:
     """A plain form from which ``cost_from_json`` gives back an equal cost.
 

@@ -1,11 +1,20 @@
 """The lines of a ledger: each holds the hash of the one before, and the sums after it.
 
     promise   the first line: ε, δ, unit and name
+    policy    which runs are allowed from here on (``policy.py``); none, where a policy is withdrawn
     table     marks of the table that all of this is about, before its first spending or when it changed
-    begin     a run sets its whole allotment aside
+    begin     a run sets its whole allotment aside; its purpose, with who asked for it and who approved
     event     a run pays for one of its answers, out of its allotment
     draw      a payment is used up, once, just before its noise is drawn
     close     a run gives the rest of its allotment back
+    moved     the ledger goes on elsewhere: here, nothing may follow but a second such line, once it is there
+    arrived   there, what follows ``moved``
+    restored  the lines before were put back from a backup; later ones may be lost
+
+The facts of ``begin`` are its ``label``, its ``allotment`` and, of its purpose (``purpose.py``), what was
+said: ``mechanism``, ``project``, and ``approval``, an object whose ``names`` say who approved it. Whatever
+else stands in ``approval``, such as a digest of what was approved, is hashed with the line and read
+elsewhere.
 
 The answers of a run are numbered 0, 1, 2, … in the order in which its mechanism asks for them. A run that
 pays for an answer again has lost the one that it drew. It makes that payment *apart*, out of the promise
@@ -30,6 +39,7 @@ from sidelight.errors import LedgerError
 from sidelight.privacy.budget import Cost, Rho, Tally, cost_from_json
 from sidelight.privacy.event import Event
 from sidelight.privacy.promise import Promise
+from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.rational import parse_fraction
 
 FORMAT = 2
@@ -39,7 +49,9 @@ Ledgers of format 1 are read, and go on with today's lines. Their own events do 
 which answer they paid for, and have no draw lines: answers are counted, and every one is taken to be drawn.
 """
 
-Kind = Literal["promise", "table", "begin", "event", "draw", "close"]
+Kind = Literal[
+    "promise", "policy", "table", "begin", "event", "draw", "close", "moved", "arrived", "restored"
+]
 
 
 @dataclass(frozen=True)
@@ -134,9 +146,16 @@ class Line:
 
     @staticmethod
     def after(
-        last: "Line | None", kind: Kind, facts: dict[str, Any], *, total: Sums, run: str = "", of_run: Sums
+        last: "Line | None",
+        kind: Kind,
+        facts: dict[str, Any],
+        *,
+        total: Sums,
+        run: str = "",
+        of_run: Sums,
+        now: str | None = None,
     ) -> "Line":
-        """The line that follows ``last``."""
+        """The line that follows ``last``, written ``now``."""
         body = {
             **facts,
             "kind": kind,
@@ -145,7 +164,7 @@ class Line:
             "run": run,
             "of_run": of_run.as_json(),
             "total": total.as_json(),
-            "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "when": clock() if now is None else now,
         }
         text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return Line(body["line"], run, text, sha256(text.encode()).hexdigest(), body)
@@ -168,8 +187,16 @@ class Line:
 
     @property
     def kind(self) -> str:
-        """promise, table, begin, event, draw or close."""
+        """What the line does; see the top of this file."""
         return str(self.body.get("kind"))
+
+    @property
+    def when(self) -> str:
+        """When it was written, in UTC, such as 2026-11-17T19:30:00.000+00:00."""
+        when = self.body.get("when")
+        if not isinstance(when, str):
+            raise LedgerError(f"line {self.number} does not say when it was written.")
+        return when
 
     @property
     def total(self) -> Sums:
@@ -205,6 +232,16 @@ class Line:
         return cost_from_json(self.body["allotment"])
 
     @property
+    def purpose(self) -> Purpose:
+        """What the run of a begin line is for."""
+        return Purpose.from_json(self.body)
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it is the last line of all: the ledger was moved, and has arrived elsewhere."""
+        return self.kind == "moved" and self.body.get("arrived") is True
+
+    @property
     def marks(self) -> dict[str, str]:
         """What a table line knows its table by; nothing in any other line."""
         marks = self.body.get("marks", {})
@@ -222,6 +259,16 @@ class Line:
             message = f"it has format {version}, and this sidelight reads up to {FORMAT}: update sidelight."
             raise LedgerError(message)
         return Promise.from_json(self.body)
+
+
+def clock() -> str:
+    """The time now, as lines tell it."""
+    return told_time(datetime.now(UTC))
+
+
+def told_time(when: datetime) -> str:
+    """A time in UTC, as lines tell it."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def promise_line(promise: Promise) -> Line:

@@ -2,23 +2,29 @@
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from sidelight.errors import LedgerError, SettingError
+from sidelight.errors import LedgerError, PolicyError, SettingError
 from sidelight.privacy.accountant import check_fits
-from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, cost_to_json
+from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, added, cost_to_json
 from sidelight.privacy.chain import Line, Sums, is_apart
 from sidelight.privacy.event import Event
 from sidelight.privacy.marks import Marks, is_other_schema, same_table
-from sidelight.privacy.pages import Pages
+from sidelight.privacy.pages import Pages, Pen
+from sidelight.privacy.policy import Policy, check_limits, policy_of
 from sidelight.privacy.promise import Promise, cannot_draw_again, exhausted
+from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.replay import replayed
 from sidelight.privacy.runs import Payment, RunSummary, payments_of, summary_of
+from sidelight.privacy.standing import Standing
 
+T = TypeVar("T")
 _CURRENCY: dict[type[Cost], str] = {Rho: "ρ", Epsilon: "ε"}
 
 
@@ -42,39 +48,85 @@ class ChainedLedger(ABC):
     def _transaction(self, *, to_write: bool) -> AbstractContextManager[Pages]:
         """Pages that nobody else can change meanwhile; on leaving, added lines are on disk."""
 
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[Pages, Line]]:
-        """Pages to add to, and the last line."""
+    def _change(self, decide: Callable[[Pen], T]) -> T:
+        """Look, decide and write in one transaction."""
         with self._transaction(to_write=True) as pages:
-            known, last = pages.at(self._known.number), pages.last()
-            # PRIVACY: an older copy put in the file's place would forget what was spent.
-            if last is None or known is None or known.hash != self._known.hash:
-                raise LedgerError(f"{self.where} lost lines that were there before; nothing was charged.")
-            yield pages, last
+            pen = self._pen(pages)
+            decided = decide(pen)
+        self._known = pen.last
+        return decided
+
+    def _look(self, read: Callable[[Pages], T]) -> T:
+        """Read in one transaction."""
+        with self._transaction(to_write=False) as pages:
+            return read(pages)
+
+    def _pen(self, pages: Pages) -> Pen:
+        """A pen behind the last line; refused where lines are missing, or nothing may be added."""
+        known, last = pages.at_and_last(self._known.number)
+        # PRIVACY: an older copy put in the file's place would forget what was spent.
+        if last is None or known is None or known.hash != self._known.hash:
+            raise LedgerError(f"{self.where} lost lines that were there before; nothing was charged.")
+        if last.kind == "moved":
+            # PRIVACY: two ledgers that go on from one promise could spend it twice.
+            raise LedgerError(
+                f"{self.where} was moved to {last.body.get('to')} on {last.when[:10]}, and goes on there. "
+                "Use that ledger; nothing was charged."
+            )
+        return Pen(pages, last)
 
     @property
     def key(self) -> str:
-        with self._writing() as (pages, _):
-            return pages.key()
+        return self._change(lambda pen: pen.pages.key())
+
+    @property
+    def policy(self) -> Policy | None:
+        """Which runs are allowed; None where the promise alone decides."""
+        return self._look(lambda pages: about(pages).policy)
+
+    @property
+    def largest_allowed(self) -> float | None:
+        """The largest ε that the policy allows a run now, whatever is left; None where it sets no limit."""
+
+        def look(pages: Pages) -> float | None:
+            policy = about(pages).policy
+            if policy is None:
+                return None
+            return policy.largest(self.promise, Standing.of(pages.ends()), now=pages.now())
+
+        return self._look(look)
+
+    def set_policy(self, policy: Policy | Mapping[str, Any] | str | Path | None) -> None:
+        """From now on, allow only what this policy does; None withdraws it. Either is a line."""
+        rules = None if policy is None else Policy.of(policy)
+        if rules is not None:
+            check_limits(rules, self.promise)
+        facts = {"policy": None if rules is None else rules.as_json()}
+        self._change(lambda pen: pen.write("policy", facts, of_run=Sums()))
 
     def for_table(self, marks: Marks) -> None:
         self._marks = dict(marks)
 
     def has_other_schema(self, marks: Marks) -> bool:
-        with self._transaction(to_write=False) as pages:
-            about = pages.last("")
-        return about is not None and is_other_schema(marks, about.marks)
+        return is_other_schema(marks, self._look(lambda pages: about(pages).marks))
+
+    def is_same_table(self, run: str, marks: Marks) -> bool | None:
+        def look(pages: Pages) -> Marks:
+            begun, _ = self._ends(pages, run)
+            known: Marks = {}
+            for line in pages.lines(""):
+                if line.kind == "table" and line.number < begun.number:
+                    known = line.marks
+            return known
+
+        return same_table(marks, self._look(look))
 
     def rebind(self, marks: Marks) -> None:
-        with self._writing() as (pages, last):
-            line = Line.after(last, "table", {"marks": dict(marks)}, total=last.total, of_run=Sums())
-            pages.add(line)
-        self._known = line
+        facts = {"marks": dict(marks), "rebound": True}
+        self._change(lambda pen: pen.write("table", facts, of_run=Sums()))
 
-    def _bound(self, pages: Pages, last: Line) -> Line:
-        """The last line once the ledger knows its table; another table is refused."""
-        about = pages.last("")
-        known = {} if about is None else about.marks
+    def _bind(self, pen: Pen, known: Marks) -> None:
+        """Let the ledger know its table; another table is refused."""
         if same_table(self._marks, known) is False:
             raise LedgerError(
                 f"{self.where} keeps the spending of another table, or this one has changed since. The "
@@ -82,19 +134,16 @@ class ChainedLedger(ABC):
                 "table, corrected or continued, say so: `sidelight ledger rebind LEDGER TABLE --schema "
                 "SCHEMA`, which gives no budget back. Nothing was charged."
             )
-        told = known | dict(self._marks)
-        if told == known:
-            return last
-        line = Line.after(last, "table", {"marks": told}, total=last.total, of_run=Sums())
-        pages.add(line)
-        return line
+        told = {**known, **self._marks}
+        if told != known:
+            pen.write("table", {"marks": told}, of_run=Sums())
 
-    def require(self, allotment: Cost) -> None:
-        self._with_aside(self._last().total, allotment)
+    def require(self, allotment: Cost, purpose: Purpose | None = None) -> None:
+        def look(pages: Pages) -> None:
+            self._with_aside(_last_of(pages, self.where).total, allotment)
+            self._allow(pages, about(pages).policy, allotment, purpose or Purpose())
 
-    def can_pay(self, allotment: Cost) -> bool:
-        budget = self.promise.budget
-        return budget.admits(self._last().total.begun(budget.tally(allotment)).tally)
+        self._look(look)
 
     def _with_aside(self, before: Sums, allotment: Cost) -> Sums:
         """The sums with this allotment set aside, or BudgetExhausted."""
@@ -113,82 +162,125 @@ class ChainedLedger(ABC):
             )
         return total
 
-    def begin(self, allotment: Cost, *, label: str, run: str | None = None) -> str:
-        run = new_run() if run is None else run
-        with self._writing() as (pages, last):
+    def _allow(self, pages: Pages, policy: Policy | None, allotment: Cost, purpose: Purpose) -> None:
+        """PolicyError if its approval was used before, or the ledger's policy does not allow this run."""
+        if purpose.approval is not None:
+            digest = purpose.approval.digest
+            for earlier in (summary_of(*ends) for ends in pages.ends()):
+                # PRIVACY: whoever approved a plan approved its cost once.
+                if earlier.has_used(digest):
+                    raise PolicyError(
+                        f"the plan with digest {digest[:12]}… was carried out before, by run {earlier.id} of "
+                        f"{self.where}: an approval serves one run. Resume that run; or make the plan again, "
+                        "which gives it another digest, and have it approved. Nothing was read and nothing "
+                        "was charged."
+                    )
+        if policy is not None:
+            standing = Standing.of(pages.ends())
+            refusal = policy.refusal(self.promise, standing, allotment, purpose, now=pages.now())
+            if refusal is not None:
+                raise refusal
+
+    def begin(
+        self, allotment: Cost, *, label: str, run: str | None = None, purpose: Purpose | None = None
+    ) -> str:
+        named = new_run() if run is None else run
+        meant = Purpose() if purpose is None else purpose
+
+        def decide(pen: Pen) -> str:
+            pages = pen.pages
             # PRIVACY: two runs of one name would be counted as one.
-            if not run or pages.first(run) is not None:
-                raise LedgerError(f"run {run!r} of {self.where} has begun already; nothing was set aside.")
-            total = self._with_aside(last.total, allotment)
-            last = self._bound(pages, last)
-            facts = {"label": label, "allotment": cost_to_json(allotment)}
-            line = Line.after(last, "begin", facts, total=total, run=run, of_run=Sums(open_runs=1))
-            pages.add(line)
-        self._known = line
-        return run
+            if not named or pages.first(named) is not None:
+                raise LedgerError(f"run {named!r} of {self.where} has begun already; nothing was set aside.")
+            total, known = self._with_aside(pen.last.total, allotment), about(pages)
+            self._allow(pages, known.policy, allotment, meant)
+            self._bind(pen, known.marks)
+            facts = {"label": label, "allotment": cost_to_json(allotment), **meant.as_json()}
+            pen.write("begin", facts, total=total, run=named, of_run=Sums(open_runs=1))
+            return named
+
+        return self._change(decide)
 
     def append(self, event: Event, *, run: str, nth: int | None = None) -> int:
         budget = self.promise.budget
-        with self._writing() as (pages, last):
-            allotment, of_run = self._open(pages, run, "nothing was charged")
-            nth = of_run.paid_for if nth is None else nth
-            facts = {"event": event.as_json(), "place": nth}
-            if is_apart(nth, event.cost, of_run, allotment):
-                total = last.total.counted_apart(budget.tally(event.cost))
+
+        def decide(pen: Pen) -> int:
+            allotment, of_run = self._open(pen.pages, run, "nothing was charged")
+            place = of_run.paid_for if nth is None else nth
+            facts = {"event": event.as_json(), "place": place}
+            before = pen.last.total
+            if is_apart(place, event.cost, of_run, allotment):
+                total = before.counted_apart(budget.tally(event.cost))
                 if not budget.admits(total.tally):
-                    raise cannot_draw_again(self.promise, last.total.tally, [event.cost], run=run)
-                of_run = of_run.charged_apart(event.cost, repeats=nth < of_run.paid_for)
+                    raise cannot_draw_again(self.promise, before.tally, [event.cost], run=run)
+                self._allow_again(pen.pages, event.cost, run)
+                of_run = of_run.charged_apart(event.cost, repeats=place < of_run.paid_for)
                 facts["apart"] = True
             else:
                 check_fits(event, of_run.rest(allotment), of=allotment)
-                total, of_run = last.total.counted(), of_run.charged(budget.tally(event.cost))
-            line = Line.after(last, "event", facts, total=total, run=run, of_run=of_run)
-            pages.add(line)
-        self._known = line
-        return line.number
+                total, of_run = before.counted(), of_run.charged(budget.tally(event.cost))
+            return pen.write("event", facts, total=total, run=run, of_run=of_run).number
+
+        return self._change(decide)
+
+    def _allow_again(self, pages: Pages, cost: Cost, run: str) -> None:
+        """PolicyError if the ledger's policy does not allow a run to pay again for what it lost."""
+        policy = about(pages).policy
+        if policy is not None:
+            refusal = policy.refusal_again(self.promise, Standing.of(pages.ends()), cost, run=run)
+            if refusal is not None:
+                raise refusal
 
     def draw(self, payment: int, *, run: str, ticket: str | None = None) -> str | None:
-        with self._writing() as (pages, last):
+        def decide(pen: Pen) -> str | None:
+            pages = pen.pages
             _, of_run = self._open(pages, run, "nothing was drawn")
-            paid = pages.at(payment)
-            if paid is None or paid.run != run or paid.kind != "event":
+            # A ticket that is brought here may stand anywhere; a new one, after its payment.
+            since = list(pages.lines(run, after=0 if ticket is not None else payment - 1))
+            paid = next((line for line in since if line.number == payment), None)
+            if paid is None or paid.kind != "event":
                 raise LedgerError(f"run {run!r} of {self.where} made no payment in line {payment}.")
-            if ticket is not None and any(draw["ticket"] == ticket for draw in _draws(pages, run, after=0)):
+            draws = [line.body for line in since if line.kind == "draw"]
+            if ticket is not None and any(draw["ticket"] == ticket for draw in draws):
                 return ticket  # another copy of the journal has brought it here
             # PRIVACY: whoever finds the payment used up must pay for a draw of their own.
-            draws = _draws(pages, run, after=payment)
             if paid.nth is None or any(draw["payment"] == payment for draw in draws):
                 return None
-            ticket = secrets.token_hex(16) if ticket is None else ticket
-            facts = {"place": paid.nth, "payment": payment, "ticket": ticket}
-            line = Line.after(last, "draw", facts, total=last.total, run=run, of_run=of_run)
-            pages.add(line)
-        self._known = line
-        return ticket
+            given = secrets.token_hex(16) if ticket is None else ticket
+            facts = {"place": paid.nth, "payment": payment, "ticket": given}
+            pen.write("draw", facts, run=run, of_run=of_run)
+            return given
+
+        return self._change(decide)
 
     def payments(self, run: str) -> tuple[Payment, ...]:
-        with self._transaction(to_write=False) as pages:
+        def look(pages: Pages) -> list[Line]:
             self._state(pages, run)
-            lines = list(pages.lines(run))
-        return payments_of(lines)
+            return list(pages.lines(run))
+
+        return payments_of(self._look(look))
 
     def require_again(self, costs: Iterable[Cost], *, run: str) -> None:
         wanted, budget = list(costs), self.promise.budget
         if not wanted:
             return
-        before = self._last().total.tally
-        if not budget.admits(sum(map(budget.tally, wanted), start=before)):
-            raise cannot_draw_again(self.promise, before, wanted, run=run)
+
+        def look(pages: Pages) -> None:
+            before = _last_of(pages, self.where).total.tally
+            if not budget.admits(sum(map(budget.tally, wanted), start=before)):
+                raise cannot_draw_again(self.promise, before, wanted, run=run)
+            self._allow_again(pages, added(*wanted), run)
+
+        self._look(look)
 
     def close(self, run: str) -> None:
-        with self._writing() as (pages, last):
-            allotment, of_run = self._state(pages, run)
-            if not of_run.open_runs:
-                return
-            total = last.total.closed(self.promise.budget.tally(allotment), of_run)
-            line = Line.after(last, "close", {}, total=total, run=run, of_run=of_run.ended())
-            pages.add(line)
-        self._known = line
+        def decide(pen: Pen) -> None:
+            allotment, of_run = self._state(pen.pages, run)
+            if of_run.open_runs:
+                total = pen.last.total.closed(self.promise.budget.tally(allotment), of_run)
+                pen.write("close", {}, total=total, run=run, of_run=of_run.ended())
+
+        self._change(decide)
 
     def _open(self, pages: Pages, run: str, otherwise: str) -> tuple[Cost, Sums]:
         """What an open run set aside, and its sums."""
@@ -204,17 +296,13 @@ class ChainedLedger(ABC):
 
     def _ends(self, pages: Pages, run: str) -> tuple[Line, Line]:
         """The first line of a run, and the last."""
-        first, last = pages.first(run), pages.last(run)
-        if not run or first is None or last is None:
+        ends = next(pages.ends(run), None) if run else None
+        if ends is None:
             raise LedgerError(f"{self.where} holds no run {run!r}.")
-        return first, last
+        return ends
 
     def _last(self) -> Line:
-        with self._transaction(to_write=False) as pages:
-            last = pages.last()
-        if last is None:
-            raise LedgerError(f"{self.where} holds no lines.")
-        return last
+        return self._look(lambda pages: _last_of(pages, self.where))
 
     @property
     def tally(self) -> Tally:
@@ -232,42 +320,39 @@ class ChainedLedger(ABC):
     def head(self) -> str:
         return self._last().hash
 
+    @property
+    def origin(self) -> str:
+        first = self._look(lambda pages: pages.at(1))
+        if first is None:
+            raise LedgerError(f"{self.where} holds no lines.")
+        return first.hash
+
     def allotment(self, run: str) -> Cost:
-        with self._transaction(to_write=False) as pages:
-            return self._state(pages, run)[0]
+        return self._look(lambda pages: self._state(pages, run)[0])
 
     def run(self, run: str) -> RunSummary:
-        with self._transaction(to_write=False) as pages:
-            return summary_of(*self._ends(pages, run))
+        return self._look(lambda pages: summary_of(*self._ends(pages, run)))
 
     def knows(self, run: str) -> bool:
-        with self._transaction(to_write=False) as pages:
-            return bool(run) and pages.first(run) is not None
+        return bool(run) and self._look(lambda pages: pages.first(run)) is not None
 
     def is_open(self, run: str) -> bool:
-        with self._transaction(to_write=False) as pages:
-            return bool(self._state(pages, run)[1].open_runs)
+        return self._look(lambda pages: bool(self._state(pages, run)[1].open_runs))
 
     def events(self, run: str | None = None) -> Iterator[Event]:
-        with self._transaction(to_write=False) as pages:
+        def look(pages: Pages) -> list[Line]:
             if run is not None:
                 self._state(pages, run)
-            lines = [line for line in pages.lines(run) if line.kind == "event"]
+            return [line for line in pages.lines(run) if line.kind == "event"]
+
         # The transaction is over by now, so a slow reader keeps no writer waiting.
-        return (line.event for line in lines)
+        return (line.event for line in self._look(look))
 
     def runs(self) -> tuple[RunSummary, ...]:
-        begun: dict[str, Line] = {}
-        latest: dict[str, Line] = {}
-        with self._transaction(to_write=False) as pages:
-            for line in pages.lines():
-                begun.setdefault(line.run, line)
-                latest[line.run] = line
-        return tuple(summary_of(begun[run], latest[run]) for run in begun if run)
+        return self._look(lambda pages: tuple(summary_of(first, last) for first, last in pages.ends()))
 
     def verify(self, *, head: str | None = None) -> None:
-        with self._transaction(to_write=False) as pages:
-            replayed(pages.lines(), where=self.where, head=head)
+        self._look(lambda pages: replayed(pages.lines(), where=self.where, head=head))
 
     def __copy__(self) -> Self:
         # PRIVACY: a copy would not hear of what the original spends; a table has one ledger.
@@ -309,5 +394,28 @@ class ChainedLedger(ABC):
         )
 
 
-def _draws(pages: Pages, run: str, *, after: int) -> Iterator[dict[str, Any]]:
-    return (line.body for line in pages.lines(run, after=after) if line.kind == "draw")
+@dataclass(frozen=True)
+class About:
+    """What lines that belong to no run say of the whole ledger."""
+
+    marks: Marks
+    policy: Policy | None
+
+
+def about(pages: Pages) -> About:
+    """The marks of the ledger's table and its policy, as they are now."""
+    marks: Marks = {}
+    policy: Policy | None = None
+    for line in pages.lines(""):
+        if line.kind == "table":
+            marks = line.marks
+        elif line.kind == "policy":
+            policy = policy_of(line)
+    return About(marks, policy)
+
+
+def _last_of(pages: Pages, where: str) -> Line:
+    last = pages.last()
+    if last is None:
+        raise LedgerError(f"{where} holds no lines.")
+    return last

@@ -7,19 +7,27 @@ of its own: whoever comes later, with an older or a copied journal, must pay aga
 promise has left. ``MemoryLedger`` is here; ``sql_ledger.SqlLedger`` keeps lines on disk.
 """
 
+import sys
 import threading
-from collections.abc import Iterable, Iterator
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
+from sidelight.errors import UnrecordedWarning
 from sidelight.privacy.budget import Cost, Tally
-from sidelight.privacy.chain import promise_line
+from sidelight.privacy.chain import Line, promise_line
 from sidelight.privacy.chained_ledger import ChainedLedger
 from sidelight.privacy.event import Event
 from sidelight.privacy.marks import Marks
 from sidelight.privacy.pages import MemoryPages, Pages
+from sidelight.privacy.policy import Policy
 from sidelight.privacy.promise import Promise as Promise
+from sidelight.privacy.purpose import Purpose
+from sidelight.privacy.replay import replayed
 from sidelight.privacy.runs import Payment, RunSummary
 
 
@@ -55,6 +63,11 @@ class Ledger(Protocol):
         ...
 
     @property
+    def origin(self) -> str:
+        """The hash of the first line, which holds the promise: no other ledger has it."""
+        ...
+
+    @property
     def key(self) -> str:
         """The key of this ledger's marks. PRIVACY: it is never published, nor shown."""
         ...
@@ -67,22 +80,40 @@ class Ledger(Protocol):
         """Whether its table was seen under schemas, and never under the one that these marks are of."""
         ...
 
+    def is_same_table(self, run: str, marks: Marks) -> bool | None:
+        """Whether these are marks of the table that a run was about; None where they cannot be compared."""
+        ...
+
     def rebind(self, marks: Marks) -> None:
         """From now on, recognise the ledger's table by these marks."""
         ...
 
-    def require(self, allotment: Cost) -> None:
-        """BudgetExhausted if ``begin`` would refuse this allotment now; nothing is set aside."""
+    @property
+    def policy(self) -> Policy | None:
+        """Which runs are allowed; None where the promise alone decides."""
         ...
 
-    def can_pay(self, allotment: Cost) -> bool:
-        """Whether ``begin`` would grant this allotment now."""
+    def set_policy(self, policy: Policy | Mapping[str, Any] | str | Path | None) -> None:
+        """From now on, allow only what this policy does; None withdraws it. Either is a line."""
         ...
 
-    def begin(self, allotment: Cost, *, label: str, run: str | None = None) -> str:
+    @property
+    def largest_allowed(self) -> float | None:
+        """The largest ε that the policy allows a run now, whatever is left; None where it sets no limit."""
+        ...
+
+    def require(self, allotment: Cost, purpose: Purpose | None = None) -> None:
+        """BudgetExhausted or PolicyError if ``begin`` would refuse this run now; nothing is set aside."""
+        ...
+
+    def begin(
+        self, allotment: Cost, *, label: str, run: str | None = None, purpose: Purpose | None = None
+    ) -> str:
         """Set an allotment aside, all of it or BudgetExhausted and none of it; gives the run's id.
 
         To find the run again after a crash, write down an id (``new_run``) first, and pass it as ``run``.
+        ``purpose`` is what the ledger's policy looks at, with who asked for the run and who approved it; a
+        run that the policy does not allow is a PolicyError.
         """
         ...
 
@@ -168,7 +199,34 @@ class MemoryLedger(ChainedLedger):
         self._pages = MemoryPages([self._known])
         self._lock = threading.RLock()
 
+    @classmethod
+    def of_lines(cls, lines: Sequence[Line]) -> "MemoryLedger":
+        """A ledger in memory that goes on after these lines, once all of them are verified."""
+        promise, last = replayed(lines, where="in memory")
+        ledger = cls(promise)
+        ledger._pages = MemoryPages([])
+        for line in lines:
+            ledger._pages.add(line)
+        ledger._known = last
+        return ledger
+
     @contextmanager
     def _transaction(self, *, to_write: bool) -> Iterator[Pages]:
         with self._lock:
             yield self._pages
+
+
+_OURS = str(Path(__file__).resolve().parent.parent)
+"""Where our own code is."""
+
+
+def warn_unrecorded() -> None:
+    """Warn that privacy is about to be spent and no ledger records it, at the line that called us."""
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_stack(sys._getframe())]
+    ours = max(place for place, name in enumerate(frames) if name.startswith(_OURS))
+    warnings.warn(
+        "this spending is recorded nowhere: without a ledger, nothing adds it to what else is spent on the "
+        "table. Name one with ledger=… or --ledger; sl.Ledger.open(…) or `sidelight ledger open` makes it.",
+        UnrecordedWarning,
+        stacklevel=ours + 2,
+    )

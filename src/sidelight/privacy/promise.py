@@ -1,18 +1,31 @@
 """What a ledger was opened with, and the messages with which it refuses."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sidelight import _check
 from sidelight.errors import BudgetExhausted, LedgerError, SettingError
-from sidelight.privacy.budget import Budget, Cost, Rho, Tally
+from sidelight.privacy.budget import Budget, Cost, Rho, Tally, added
 from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.unit import Unit
 from sidelight.sources import shown_name
 
 MOST_EPSILON, MOST_DELTA = 10, 1e-5
 """Largest ε and δ that a ledger promises without its owner's confirmation."""
+
+
+def delta_for(records: int) -> float:
+    """A δ that is small for so many records: the largest power of ten that is at most 1/n², and 1e-6.
+
+    >>> delta_for(2_986), delta_for(48_842), delta_for(10)
+    (1e-07, 1e-10, 1e-06)
+    """
+    _check.positive_integer(records=records)
+    digits = max(6, math.ceil(2 * math.log10(records) - 1e-9))
+    return float(f"1e-{digits}")
 
 
 @dataclass(frozen=True)
@@ -138,9 +151,9 @@ def exhausted(
     return BudgetExhausted(
         f"this release needs {needs}; '{promise.shown}' has {has} left.\n"
         "\n"
-        f"  promised   ε = {_epsilon(budget.epsilon)}{at}\n"
-        f"  {verb}   ε = {_epsilon(budget.epsilon_of(spent))} in {held} ({where})\n"
-        f"  would be   ε = {_epsilon(would_be)}\n"
+        f"  promised   ε = {shown_epsilon(budget.epsilon)}{at}\n"
+        f"  {verb}   ε = {shown_epsilon(budget.epsilon_of(spent))} in {held} ({where})\n"
+        f"  would be   ε = {shown_epsilon(would_be)}\n"
         "\n"
         f"Nothing was read and nothing was charged. {less} again from a\n"
         "release you already have: `sidelight sample` costs nothing."
@@ -149,7 +162,7 @@ def exhausted(
 
 def cannot_draw_again(promise: Promise, spent: Tally, costs: Sequence[Cost], *, run: str) -> BudgetExhausted:
     """The error for answers that a checkpoint lost and the promise cannot pay for again."""
-    whole = sum(costs[1:], start=costs[0])
+    whole = added(*costs)
     return BudgetExhausted(
         f"this run would have to pay again for {_plural(len(costs), 'answer')}: what it drew is not in this\n"
         "checkpoint, because a crash lost it or because the folder is a copy of another.\n"
@@ -165,19 +178,20 @@ def cannot_draw_again(promise: Promise, spent: Tally, costs: Sequence[Cost], *, 
 def _needs(promise: Promise, wanted: Cost) -> str:
     budget = promise.budget
     if isinstance(wanted, Rho):
-        return f"ρ = {_rho(float(wanted))} (ε = {_epsilon(budget.epsilon_of(budget.tally(wanted)))})"
-    return f"ε = {_epsilon(float(wanted))}" + ("" if budget.is_pure else " of pure DP")
+        return f"ρ = {_rho(float(wanted))} (ε = {shown_epsilon(budget.epsilon_of(budget.tally(wanted)))})"
+    return f"ε = {shown_epsilon(float(wanted))}" + ("" if budget.is_pure else " of pure DP")
 
 
 def _has(promise: Promise, spent: Tally) -> str:
     budget = promise.budget
     left = max(0.0, float(budget.capacity - spent.priced))
     if budget.is_pure:
-        return f"{_epsilon(left)} of {_epsilon(budget.epsilon)}"
+        return f"{shown_epsilon(left)} of {shown_epsilon(budget.epsilon)}"
     return f"{_rho(left)} of {_rho(float(budget.capacity))}"
 
 
-def _epsilon(value: float) -> str:
+def shown_epsilon(value: float) -> str:
+    """An ε to two digits, as messages tell it."""
     return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
 
 

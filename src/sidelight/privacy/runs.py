@@ -1,11 +1,13 @@
 """One run of a ledger, read from its lines: what it paid for, what was drawn for it, and the sum."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from sidelight.privacy.approval import Approval
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.chain import Line
 from sidelight.privacy.event import Event
+from sidelight.privacy.purpose import Purpose
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,26 @@ class RunSummary:
     """How many of them paid again for an answer that was lost, as in a crash."""
     when: str
     """When it began, in UTC."""
+    purpose: Purpose = field(default_factory=Purpose)
+    ended: str | None = None
+    """When it was closed, in UTC; None while it is open."""
+
+    @property
+    def approval(self) -> Approval | None:
+        """Who asked for it, and who approved which plan; None where nobody said."""
+        return self.purpose.approval
+
+    def has_used(self, digest: str) -> bool:
+        """Whether it was begun as the plan of this digest, unless it is closed and paid for nothing."""
+        return (
+            self.approval is not None and self.approval.digest == digest and (self.is_open or self.events > 0)
+        )
 
     def as_json(self) -> dict[str, str | int | float | bool]:
-        """Plain values for people and programs."""
+        """Plain values for people and programs; of its purpose, what was said."""
+        said = {"project": self.purpose.project, "approved_by": ", ".join(self.purpose.approved_by)}
+        if self.approval is not None:
+            said |= {"asked_by": self.approval.asked_by, "digest": self.approval.digest}
         return {
             "run": self.id,
             "label": self.label,
@@ -37,6 +56,7 @@ class RunSummary:
             "allotted": float(self.allotment),
             "spent": float(self.spent),
             "currency": type(self.allotment).__name__.lower(),
+            **{name: told for name, told in said.items() if told},
         }
 
 
@@ -65,7 +85,9 @@ def summary_of(first: Line, last: Line) -> RunSummary:
         is_open=bool(sums.open_runs),
         events=sums.events,
         repeats=sums.repeats,
-        when=str(first.body["when"]),
+        when=first.when,
+        purpose=first.purpose,
+        ended=None if sums.open_runs else last.when,
     )
 
 

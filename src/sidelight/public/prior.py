@@ -1,38 +1,33 @@
 """A public model: public records as a smoothed Markov random field, at no privacy cost.
 
-    1. structure   the marginals that carry over from half of the records to the other (structure.py)
-    2. smoothing   t_c, those marginals with each attribute smoothed on its own (smoothing.py)
-    3. fit         q, the model of maximum likelihood for all t_c
-    4. others      the same for other halves, so that no single structure is all there is
-    5. sample      the public records themselves, which say what trees have no room for
-
-spec/aperture 2, which has one tree.
+1. structure   marginals that carry over from half of the records to the other, smoothed (structure.py)
+2. fit         q, the model of maximum likelihood for all of them
+3. others      the same for other halves, so that no single structure is all there is
+4. sample      the public records themselves, which say what trees have no room for
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 
-from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import is_possible
 from sidelight.fit.proportional_fitting import most_likely
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.particles import room_for
 from sidelight.models.support import Support
-from sidelight.public.smoothing import smoothed
 from sidelight.public.source import PublicRecords
-from sidelight.public.structure import structure
+from sidelight.public.structure import smoothed, structure
 from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
 LEAST_SAMPLE = 20_000
 """Records in a sample, however small a model is to be: what is drawn errs by the drawing, too."""
 _OTHERS = 2
 """Trees beside q."""
-_JUDGE_BY = 64
-"""Most marginals by which halves are compared."""
+JUDGE_BY = 64
+"""Most marginals by which models are compared: of a larger workload, an even part."""
 _FLOOR = 0.1
 """Of a record, as a share of all, spread over a marginal's cells: none is thought to be without."""
 
@@ -53,8 +48,6 @@ class Prior:
     """Public records themselves, where they tell of all attributes; total 1."""
     sample_share: float = 0.0
     """What share of all together they are."""
-    cut_off: frozenset[str] = frozenset()
-    """Attributes whose relations to all others are not believed; each still has its own public values."""
 
     @classmethod
     def nothing(cls, domain: Domain) -> "Prior":
@@ -71,15 +64,16 @@ class Prior:
         """The attribute sets that q has potentials on."""
         return tuple(self.model.potentials)
 
+    @property
+    def related(self) -> tuple[str, ...]:
+        """The attributes of which q tells how they go with others."""
+        held = {attr for attrs in self.sets if len(attrs) > 1 for attr in attrs}
+        return tuple(attr for attr in self.domain.attrs if attr in held)
+
     def tells(self, attrs: Sequence[str]) -> bool:
         """Whether public records tell of all these attributes, and of how they go together."""
         is_told = all(self.records_by_attribute[attr] > 0 for attr in attrs)
-        return is_told and (len(attrs) == 1 or self.cut_off.isdisjoint(attrs))
-
-    @property
-    def related(self) -> tuple[str, ...]:
-        """The attributes that public records tell of, and of how they go with others."""
-        return tuple(a for a in self.domain.attrs if a not in self.cut_off and self.tells([a]))
+        return is_told and (len(attrs) == 1 or set(attrs) <= set(self.related))
 
     def under(self, domain: Domain) -> "Prior":
         """The same for a schema that may declare more impossible: trees and records without such cells."""
@@ -91,107 +85,63 @@ class Prior:
             sample, share = (left.with_total(1.0), share) if kept.any() else (None, 0.0)
         return replace(self, model=model, others=tuple(others), sample=sample, sample_share=share)
 
-    def without(self, attrs: Iterable[str]) -> "Prior":
-        """The same with these attributes cut off: independent of all others, each as it was."""
-        cut_off = self.cut_off.union(attrs)
+    def without(self, attrs: Iterable[str], *, forgotten: Iterable[str] = ()) -> "Prior":
+        """The same with these attributes cut off: independent of all others, each as it was.
+
+        Those that are ``forgotten`` are as if public data lacked them.
+        """
+        cut, unknown = frozenset(attrs), frozenset(forgotten)
+        model, *others = (_cut_off(tree, cut | unknown, unknown) for tree in (self.model, *self.others))
+        told = {a: 0.0 if a in unknown else number for a, number in self.records_by_attribute.items()}
         return replace(
-            self,
-            model=_cut_off(self.model, cut_off),
-            others=tuple(_cut_off(other, cut_off) for other in self.others),
-            sample=None,
-            sample_share=0.0,
-            cut_off=cut_off,
+            self, model=model, records_by_attribute=told, others=tuple(others), sample=None, sample_share=0.0
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublicModel:
-    """Fits a prior to public records."""
-
-    max_model_mb: float = 2.5
-    """Size limit of the junction tree of q."""
-    seed: int = 0
-    """Splits the public records."""
-
-    def __post_init__(self) -> None:
-        _check.positive(max_model_mb=self.max_model_mb)
-        _check.natural(seed=self.seed)
-
-    def fit(self, public: PublicRecords, closure: Mapping[Attrs, float]) -> Prior:
-        """The prior for a workload, given as its downward closure with weights."""
-        domain = public.domain
-        held = {attrs: weight for attrs, weight in closure.items() if public.holds(attrs)}
-        sets: list[Attrs] = [(attr,) for attr in domain.attrs if public.holds([attr])]
-        structures, sample, share = list[list[Attrs]](), None, 0.0
-        halves = public.halves(seed=self.seed)
+def fit_prior(
+    public: PublicRecords, closure: Mapping[Attrs, float], *, max_model_mb: float = 2.5, seed: int = 0
+) -> Prior:
+    """The prior for a workload, given as its downward closure with weights; each tree within the size."""
+    domain, most_cells = public.domain, max_model_mb * 2**20 / BYTES_PER_CELL
+    held = {attrs: weight for attrs, weight in closure.items() if public.holds(attrs)}
+    # As many marginals again as there are attributes, and half as many more in q.
+    numbers = [3 * len(domain) // 2, *[len(domain)] * _OTHERS]
+    structures = list[list[Attrs]]()
+    for place, number in enumerate(numbers):
+        halves = public.halves(seed=seed + place)
         if halves is not None:
-            sets = self._structure(halves, held, most=3 * len(domain) // 2)
-            structures = [other for other in self._others(public, held) if set(other) != set(sets)]
-            most = max(LEAST_SAMPLE, room_for(domain, self.max_model_mb))
-            sample = public.whole(most=most, seed=self.seed)
-            share = _share_of_records(halves, sets, list(held)) if sample is not None else 0.0
-        model, *others = (most_likely(domain, smoothed(public, some)) for some in (sets, *structures))
-        by_attribute = {attr: public.records_of(attr) for attr in domain.attrs}
-        return Prior(model, by_attribute, public.records, tuple(others), sample if share else None, share)
-
-    def _structure(
-        self, halves: tuple[PublicRecords, PublicRecords], weights: Mapping[Attrs, float], *, most: int
-    ) -> list[Attrs]:
-        most_cells = self.max_model_mb * 2**20 / BYTES_PER_CELL
-        weights = {attrs: weights[attrs] for attrs in _in_both(halves, weights)}
-        return structure([halves, halves[::-1]], weights, most_cells=most_cells, most_marginals=most)
-
-    def _others(self, public: PublicRecords, weights: Mapping[Attrs, float]) -> Iterator[list[Attrs]]:
-        """The structures of other trees, of other halves, and of half as many marginals."""
-        for place in range(_OTHERS):
-            halves = public.halves(seed=self.seed + place + 1)
-            if halves is not None:
-                yield self._structure(halves, weights, most=len(public.domain))
+            told = {attrs: held[attrs] for attrs in _in_both(halves, held)}
+            found = structure(halves, told, most_cells=most_cells, most_marginals=number)
+            structures += [found] if set(found) not in map(set, structures) else []
+    sample, share, halves = None, 0.0, public.halves(seed=seed)
+    if halves is not None:
+        sample = public.whole(most=max(LEAST_SAMPLE, room_for(domain, max_model_mb)), seed=seed)
+        share = _share_of_records(halves, structures[0], list(held)) if sample is not None else 0.0
+    singles: list[Attrs] = [(attr,) for attr in domain.attrs if public.holds([attr])]
+    model, *others = (most_likely(domain, smoothed(public, some)) for some in structures or [singles])
+    by_attribute = {attr: public.records_of(attr) for attr in domain.attrs}
+    return Prior(model, by_attribute, public.records, tuple(others), sample if share else None, share)
 
 
-def narrowed(prior: Prior, *, share: float, limit_mb: float) -> Prior:
-    """The prior in a share of its room: q as fewer marginals tell it.
-
-    They are from 0.4 to 1.4 times as many as attributes, and the smaller ones come first: many
-    marginals, or large ones, tie all attributes together, and nothing that is measured later
-    fits into the tree.
-    """
-    number = math.ceil((0.4 + share) * len(prior.domain))
-    most_cells = share * limit_mb * 2**20 / BYTES_PER_CELL
-    return replace(prior, model=pruned(prior.model, most_cells=most_cells, most_marginals=number))
-
-
-def pruned(
-    tree: GraphicalModel,
-    *,
-    most_cells: float,
-    most_marginals: int | None = None,
-    beside: Sequence[Attrs] = (),
-) -> GraphicalModel:
+def pruned(tree: GraphicalModel, *, most_cells: float, beside: Sequence[Attrs] = ()) -> GraphicalModel:
     """A tree with fewer marginals, each as it was, such that there is room ``beside`` for others."""
     sets = list(tree.potentials)
     kept: list[Attrs] = [attrs for attrs in sets if len(attrs) == 1]
-    number = len(sets) if most_marginals is None else len(kept) + most_marginals
     # Those first that hardly need room, so that one large marginal does not keep out ten small ones.
     for room in (most_cells / 8, most_cells / 4, most_cells / 2, most_cells):
         for attrs in sets:
-            is_new = len(kept) < number and attrs not in kept
-            if is_new and SizeOracle(tree.domain, [*beside, *kept]).cells_with(attrs) <= room:
+            if attrs not in kept and SizeOracle(tree.domain, [*beside, *kept]).cells_with(attrs) <= room:
                 kept.append(attrs)
     return tree if len(kept) == len(sets) else _refitted(tree, kept, kept)
 
 
-def _cut_off(tree: GraphicalModel, cut_off: frozenset[str]) -> GraphicalModel:
-    """A tree's own single attributes, and its own marginals of all that is not cut off.
-
-    Single attributes stay marginals of their own: whoever prunes the tree keeps those, and drops larger ones.
-    """
-    singles = sorted({(a,) for attrs in tree.potentials for a in attrs})
-    sets = {tuple(a for a in attrs if a not in cut_off) for attrs in tree.potentials}
+def _cut_off(tree: GraphicalModel, cut: frozenset[str], unknown: frozenset[str]) -> GraphicalModel:
+    """A tree's own single attributes, but unknown ones, and its own marginals of all that is not cut off."""
+    singles = sorted({(a,) for attrs in tree.potentials for a in attrs if a not in unknown})
+    sets = {tuple(a for a in attrs if a not in cut) for attrs in tree.potentials}
     larger = sorted(attrs for attrs in sets if len(attrs) > 1)
     kept = [*singles, *(attrs for attrs in larger if not any(set(attrs) < set(other) for other in larger))]
-    same = [attrs for attrs in kept if attrs in tree.potentials]
-    return _refitted(tree, kept, same)
+    return _refitted(tree, kept, [attrs for attrs in kept if attrs in tree.potentials])
 
 
 def _refitted(tree: GraphicalModel, kept: Sequence[Attrs], same: Sequence[Attrs]) -> GraphicalModel:
@@ -213,8 +163,9 @@ def _share_of_records(halves: Sequence[PublicRecords], sets: Sequence[Attrs], he
     against all that is smoother.
     """
     held = _in_both(halves, held)
-    asked = [attrs for attrs in held if len(attrs) > 1 and not any(set(attrs) < set(o) for o in held)]
-    asked = asked[:: max(1, len(asked) // _JUDGE_BY)]
+    parts = {frozenset(part) for o in held for k in range(2, len(o)) for part in combinations(o, k)}
+    asked = [attrs for attrs in held if len(attrs) > 1 and frozenset(attrs) not in parts]
+    asked = asked[:: max(1, len(asked) // JUDGE_BY)]
     tables = [half.kept_frequencies(asked) for half in halves]
     slope = bend = 0.0
     for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):

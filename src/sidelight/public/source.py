@@ -95,6 +95,12 @@ class WeightedRecords:
         codes = self._codes[self._knowing(self.domain.attrs)]
         return Table.of_codes(self.domain, codes) if len(codes) else None
 
+    def only(self, attrs: Iterable[str]) -> "WeightedRecords":
+        """The same records, of which these attributes alone are told."""
+        wanted = tuple(attrs)
+        codes = self._codes[:, self.domain.index(wanted)]
+        return WeightedRecords(self.domain.project(wanted), codes, self._weights)
+
     def halves(self, rng: np.random.Generator) -> tuple["WeightedRecords", "WeightedRecords"]:
         """Each record in one of two halves."""
         order = rng.permutation(len(self._weights))

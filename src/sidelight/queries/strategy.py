@@ -95,6 +95,11 @@ class Closure:
         sizes = self.domain.sizes
         return np.array([math.prod(sizes[attr] for attr in attrs) for attrs in self.members], dtype=float)
 
+    @property
+    def size(self) -> int:
+        """How many cells all members have together."""
+        return int(self.cells.sum())
+
     @cached_property
     def contrasts(self) -> Array:
         """μ_S = Π (n_i − 1): in how many dimensions each member's residual lies."""

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -68,10 +68,13 @@ class Workload(Sequence[Query]):
             raise WorkloadError(
                 f"a {degree}-way marginal needs {degree} attributes; there are {len(domain)}."
             )
-        if math.comb(len(domain), degree) > MOST_QUERIES:
+        if (there_are := math.comb(len(domain), degree)) > MOST_QUERIES:
+            few = (k for k in range(1, degree) if math.comb(len(domain), k) <= MOST_QUERIES)
+            lower = max(few, default=1)
             raise WorkloadError(
-                f"{len(domain)} attributes have more than {MOST_QUERIES:,} marginals of {degree}. Ask for a "
-                "lower degree, or name the marginals that matter in a file."
+                f"{len(domain)} attributes have {there_are:,} marginals of {degree}, and a workload holds at "
+                f"most {MOST_QUERIES:,}. Ask for '{lower}-way' ({math.comb(len(domain), lower):,}), "
+                "name those that matter in a file, or take a random part (Workload.random_marginals)."
             )
         chosen = [
             attrs
@@ -221,6 +224,16 @@ class Workload(Sequence[Query]):
         """The attribute sets that the queries are about, each once, in order of appearance."""
         return tuple(dict.fromkeys(query.attrs for query in self.queries))
 
+    def within(self, attrs: Iterable[str]) -> "Workload | None":
+        """The queries about these attributes alone, with their weights; None where there are none.
+
+        >>> [query.describe() for query in Workload([("age", "sex"), ("age",)]).within(["age"])]
+        ['age']
+        """
+        there = set(attrs)
+        kept = [(q, w) for q, w in zip(self.queries, self.weights, strict=True) if set(q.attrs) <= there]
+        return Workload([q for q, _ in kept], weights=[w for _, w in kept]) if kept else None
+
     @property
     def only_marginals(self) -> bool:
         """Whether every query is a whole marginal."""
@@ -268,6 +281,15 @@ def _as_weight(weight: object) -> float:
 def _as_query(query: Query | Iterable[str]) -> Query:
     if isinstance(query, str):
         return Marginal((query,))
+    if isinstance(query, tuple | list):  # asked first: whether something is a Query takes long to tell
+        return Marginal(tuple(query))
     if isinstance(query, Query):
         return query
-    return Marginal(tuple(query))
+    if isinstance(query, Iterable) and not isinstance(query, Mapping):
+        return Marginal(tuple(query))
+    raise WorkloadError(
+        "a query is the attributes of a marginal, or a range, a cell or a linear query: "
+        f"a weighted sum of counts; got a {type(query).__name__}. What is no such sum, say a variance, is "
+        "computed from released counts or records; for means and quantiles see sl.mixed_mean and "
+        "sl.mixed_quantile."
+    )

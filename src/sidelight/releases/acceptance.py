@@ -58,7 +58,7 @@ _WORST = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
-    """A threshold on the mean error of some tables; or on that of every attribute's tables."""
+    """A threshold on the mean error of some tables, of every attribute's tables, or between values."""
 
     what: str
     """The tables in words, as the file names them."""
@@ -237,7 +237,7 @@ class Finding:
     at_most: float
     """The threshold, as a share of the records."""
     errors: Mapping[str, MeanError]
-    """The measured mean; or that of each attribute, where the worst one counts."""
+    """The measured mean; or that of each attribute, where the worst one counts; or that of each value."""
     reach: float
     """The noise that is allowed for before a criterion passes, as a share of the records."""
     reach_of_largest: float
@@ -267,9 +267,8 @@ class Finding:
                 f"{self.errors[self.worst]}, {best} {self.errors[best]}, at most {_percent(self.at_most)}"
             )
         who = f", worst attribute {_check.listed([self.worst])}" if len(self.errors) > 1 else ""
-        return (
-            f"{self.verdict}: {self.what}{who}: {self.errors[self.worst]}, at most {_percent(self.at_most)}"
-        )
+        error = self.errors[self.worst]
+        return f"{self.verdict}: {self.what}{who}{error.in_part}: {error}, at most {_percent(self.at_most)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,7 +314,7 @@ def _parsed(tree: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Criter
     if not isinstance(listed, list) or not listed or not all(isinstance(one, Mapping) for one in listed):
         raise SettingError(f"accept must hold at least one criterion. {_LOOKS}")
     criteria = tuple(_criterion(one, domain, labels) for one in listed)
-    _refuse_contradictions(criteria)
+    _refuse_repeated(criteria)
     return Criteria(criteria=criteria, confidence=float(confidence))
 
 
@@ -397,7 +396,7 @@ def _refuse_large(tables: Sequence[Attrs], domain: Domain) -> None:
             )
 
 
-def _refuse_contradictions(criteria: Sequence[Criterion]) -> None:
+def _refuse_repeated(criteria: Sequence[Criterion]) -> None:
     seen: dict[frozenset[Tables], Criterion] = {}
     for one in criteria:
         other = seen.setdefault(frozenset(one.means.values()), one)

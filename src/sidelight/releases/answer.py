@@ -7,7 +7,7 @@
 Everything is computed from released outputs, and so is free.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.models.evidence import Evidence, along
-from sidelight.uncertainty.error_bars import CountErrors, ErrorBars
+from sidelight.uncertainty.count_errors import CountErrors
+from sidelight.uncertainty.error_bars import ErrorBars
 from sidelight.uncertainty.unbiased import Unbiased
 
 Array = NDArray[np.float64]
@@ -61,7 +62,7 @@ class Asked:
         """Estimates, errors and intervals of every cell, as columns; with groups, shares within them too."""
         cells, bars = self.cells(domain), errors.bars(self.joint)
         number = cells.shape[1]
-        found = _picked(bars, cells) if self.joint == self.shown else self._summed(bars, cells, number)
+        found = _picked(bars if self.joint == self.shown else self._summed(bars, number), cells)
         low, high = found.interval(confidence) or (None, None)
         columns = {
             "estimate": found.estimate, "noise_error": found.noise_error, "model_error": found.model_error,
@@ -70,38 +71,17 @@ class Asked:
         }  # fmt: skip
         return columns | (self._shares(bars, cells, confidence) if self.by else {})
 
-    def _summed(self, bars: ErrorBars, cells: NDArray[np.intp], number: int) -> ErrorBars:
-        """Each cell summed over what the condition allows of the other attributes."""
-        parts = [bars.sum(mask) for mask in self._masks(bars, self.shown, cells, number)]
-
-        def gathered(values: Sequence[Array | None]) -> Array | None:
-            known = [float(value) for value in values if value is not None]
-            return np.array(known) if len(known) == len(values) else None
-
-        estimate = gathered([part.estimate for part in parts])
-        assert estimate is not None
-        sums = [part.unbiased for part in parts]
-        values = gathered([None if one is None else one.values for one in sums])
-        variance = gathered([None if one is None else one.variance for one in sums])
-        return ErrorBars(
-            estimate,
-            gathered([part.noise_variance for part in parts]),
-            gathered([part.model_variance for part in parts]),
-            bars.total,
-            bars.source,
-            is_calibrated=bars.is_calibrated,
-            unbiased=None if values is None or variance is None else Unbiased(values, variance),
-        )
+    def _summed(self, bars: ErrorBars, number: int) -> ErrorBars:
+        """Each cell summed over what the condition allows of the other attributes, which come last."""
+        _require_few(number, bars)
+        allowed = np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
+        return bars.sum(allowed, kept=len(self.shown))
 
     def _masks(
         self, bars: ErrorBars, shown: Attrs, cells: NDArray[np.intp], number: int
     ) -> Iterator[NDArray[np.bool_]]:
         """For each cell of some attributes, which cells of the joint table it consists of."""
-        if number * bars.estimate.size > _MOST_STEPS:
-            raise TooLargeError(
-                f"{number:,} cells, each a sum over a table of {bars.estimate.size:,}, are too many to "
-                "answer at once. Ask for fewer columns, or for less in where."
-            )
+        _require_few(number, bars)
         allowed = np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
         axes = [self.joint.index(attr) for attr in shown]
         for place in range(number):
@@ -115,6 +95,7 @@ class Asked:
     def _shares(self, bars: ErrorBars, cells: NDArray[np.intp], confidence: float) -> dict[str, Any]:
         """Each cell's share of its group, with its interval."""
         number, reach = cells.shape[1], NormalDist().inv_cdf(0.5 + confidence / 2)
+        bars = bars.apart()
         masks = zip(
             self._masks(bars, self.shown, cells, number),
             self._masks(bars, self.by, cells[: len(self.by)], number),
@@ -137,6 +118,14 @@ class Asked:
         }
 
 
+def _require_few(number: int, bars: ErrorBars) -> None:
+    if number * bars.estimate.size > _MOST_STEPS:
+        raise TooLargeError(
+            f"{number:,} cells, each a sum over a table of {bars.estimate.size:,}, are too many to "
+            "answer at once. Ask for fewer columns, or for less in where."
+        )
+
+
 def _picked(bars: ErrorBars, cells: NDArray[np.intp]) -> ErrorBars:
     """Some cells of a table, by their codes."""
     places = (
@@ -155,4 +144,5 @@ def _picked(bars: ErrorBars, cells: NDArray[np.intp]) -> ErrorBars:
         bars.source,
         is_calibrated=bars.is_calibrated,
         unbiased=None if unbiased is None else Unbiased(picked(unbiased.values), picked(unbiased.variance)),
+        misplaced=None if bars.misplaced is None else bars.misplaced.each(picked),
     )

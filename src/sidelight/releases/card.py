@@ -72,6 +72,18 @@ class AskedWorkload:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PastRun:
+    """One run of the table's ledger, as far as everybody may know it."""
+
+    when: datetime
+    """When it began."""
+    what: str
+    """Its mechanism; mean, quantile, screen or discover for the other ways to spend."""
+    used: float
+    """The share of the budget that was used after it; an open run uses all that it set aside."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
     """Where this release's spending is written down."""
 
@@ -85,10 +97,43 @@ class LedgerEntry:
     """ε that the ledger promises for the table; None without a ledger, and on older cards."""
     used: float | None = None
     """ε that all releases and answers had used of it, this one included."""
+    project: str | None = None
+    """What the release is for, as its ledger's line says."""
+    approved_by: tuple[str, ...] = ()
+    """Who approved it, as its ledger's line says."""
+    history: tuple[PastRun, ...] = ()
+    """All runs of the ledger when the release was made, this one among them; empty on older cards."""
 
     def __post_init__(self) -> None:
         # PRIVACY: older versions named a ledger after its address, with its password.
         object.__setattr__(self, "name", shown_name(self.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReusedRelease:
+    """An earlier release of the same records, whose noisy answers were used again for nothing."""
+
+    run: str
+    """The name by which the ledger knows it."""
+    mechanism: str
+    created: datetime
+    answers: int
+    """How many of its noisy numbers were used again: averaged with a new answer, or taken as they are."""
+    of: int | None = None
+    """How many noisy numbers it holds; None on older cards, where ``answers`` counts them all."""
+    holds: tuple[str, ...] = ()
+    """Still earlier runs whose answers are among these."""
+
+    @property
+    def sentence(self) -> str:
+        """What was used again, for people."""
+        held, of = self.of or self.answers, f"of the release of {self.created:%Y-%m-%d}"
+        if not self.answers:
+            return (
+                f"none of the {held:,} noisy answers {of} was used again: nothing was measured as it was then"
+            )
+        which = f"{held:,}" if self.answers == held else f"{self.answers:,} of {held:,}"
+        return f"used again, free of charge: {which} noisy answers {of}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,11 +188,17 @@ class Card:
     """What was asked."""
     public: PublicData | None
     """None where no public data were used."""
+    reused: tuple[ReusedRelease, ...] = ()
+    """Earlier releases of the same records, whose noisy answers were used again."""
     schema_fingerprint: str
     """The hash by which the schema is recognised."""
 
+    counting: str | None = None
+    """Where and how the private records were counted; None on older cards."""
     total: float
     """n, public or noisy."""
+    quality_share: float | None = None
+    """The share of the budget that was set aside to measure quality; None on older cards."""
     quality: Quality | None = None
     """How far off the release is, as it was measured under ε; None where that was switched off."""
     acceptance: Acceptance | None = None

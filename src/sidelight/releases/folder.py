@@ -66,6 +66,13 @@ def load(folder: Path) -> Release:
         )
 
 
+def load_card(folder: Path) -> Card:
+    """The card of a release alone, once every file of the folder was found unchanged."""
+    about = _RELEASE.read(folder)
+    with reading(folder / _RELEASE.about, _RELEASE.remedy):
+        return Card.from_json(about["card"])
+
+
 def _domain(described: dict[str, Any], schema: Schema | None) -> Domain:
     """The release's attributes; refused if they are more or larger than a schema allows."""
     attrs, shape = tuple(described["attrs"]), tuple(described["shape"])

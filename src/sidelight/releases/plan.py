@@ -1,17 +1,23 @@
 """The plan of a release, decided and checked before anything private is read."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sidelight._check import listed, natural
-from sidelight.data.domain import Domain
+from sidelight._check import count_of, listed, natural
+from sidelight.curator.curator import fits_in_cache
+from sidelight.data.domain import Attrs, Domain
 from sidelight.data.people import chosen_records
 from sidelight.data.schema import Schema, require_no_attribute
-from sidelight.errors import DataError, PrivacyWarning, SettingError, WorkloadError
+from sidelight.errors import (
+    DataError,
+    PrivacyWarning,
+    SettingError,
+    WorkloadError,
+)
 from sidelight.mean_errors import MeanErrors
 from sidelight.mechanisms.base import Mechanism, Outlook
 from sidelight.mechanisms.bins import Bins
@@ -21,14 +27,17 @@ from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
 from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.meaning import Meaning
-from sidelight.privacy.promise import MOST_DELTA, agreed_unit
+from sidelight.privacy.promise import MOST_DELTA, agreed_unit, delta_for
+from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.releases.acceptance import Criteria
+from sidelight.releases.ledger_answer import LedgerAnswer
 from sidelight.releases.plan_words import describe
 from sidelight.releases.public_data import read_public, records_by_attribute
 from sidelight.releases.quality import SHARE, set_aside
+from sidelight.releases.reuse import Reused, read_reused
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -52,8 +61,15 @@ class Plan:
     """Why this mechanism, in a sentence; None where a person named it."""
     asked_bins: str = AUTO
     """What was asked for ``bins``."""
-    has_settings: bool = False
-    """Whether settings were given for the mechanism, so that no other can be taken."""
+    is_fixed: bool = False
+    """Whether settings were given for the mechanism, or it was approved, so that no other can be taken."""
+    may_be_pure: bool = True
+    """Whether ``auto`` may take Laplace noise at δ > 0: no ledger promises more than this release may spend,
+    and no criteria ask for precise looks."""
+    ledger_says: LedgerAnswer | None = None
+    """What the ledger said when it was asked last; None where nobody asked it."""
+    reused: Reused | None = None
+    """Noisy answers of earlier releases of the same records, which cost nothing."""
 
     @classmethod
     def of(
@@ -70,6 +86,7 @@ class Plan:
         quality_share: float = SHARE,
         accept: Criteria | Mapping[str, Any] | str | Path | None = None,
         bins: str = AUTO,
+        reuse: Any = None,
         settings: dict[str, Any] | None = None,
     ) -> "Plan":
         """Make a plan: check every part and read the public data. Nothing private is read."""
@@ -88,7 +105,12 @@ class Plan:
         )
         budget = Budget(epsilon=epsilon, delta=_delta(delta, ledger, named, epsilon))
         helping = None if public is None else read_public(public, known)
-        choice = named or choose(known.domain, asked, budget=budget, public=helping, settings=settings or {})
+        is_alone = ledger is None or ledger.promise.budget.epsilon <= budget.epsilon
+        may_be_pure = is_alone and criteria is None
+        choice = named or choose(
+            known.domain, asked, budget=budget, public=helping, settings=settings or {},
+            size=Size(None, who), may_be_pure=may_be_pure,
+        )  # fmt: skip
         plan = cls(
             schema=known,
             workload=asked,
@@ -101,7 +123,9 @@ class Plan:
             accept=criteria,
             bins=Bins.of(bins, known, asked, choice.mechanism, helping),
             asked_bins=bins,
-            has_settings=bool(settings),
+            is_fixed=bool(settings),
+            may_be_pure=may_be_pure,
+            reused=read_reused(reuse, schema=known, unit=who, ledger=ledger),
         )
         plan._refuse_constants()
         plan._refuse_unmeasurable()
@@ -110,14 +134,16 @@ class Plan:
     def knowing(self, records: int) -> "Plan":
         """The plan for so many records, where n is public: a mechanism that was chosen is chosen again."""
         natural(records=records)
-        if self.why is None or self.has_settings or not self.unit.total_is_public:
+        if self.why is None or self.is_fixed or not self.unit.total_is_public:
             return self
         choice = choose(
             self.domain, self.workload, budget=self.budget, public=self.public, settings={},
-            size=Size(records, self.unit),
+            size=Size(records, self.unit), may_be_pure=self.may_be_pure,
         )  # fmt: skip
         bins = Bins.of(self.asked_bins, self.schema, self.workload, choice.mechanism, self.public)
-        return replace(self, mechanism=choice.mechanism, why=choice.why, bins=bins)._checked()
+        return replace(
+            self, mechanism=choice.mechanism, why=choice.why, bins=bins, ledger_says=None
+        )._checked()
 
     def _checked(self) -> "Plan":
         """This plan, if its mechanism can carry it out."""
@@ -165,6 +191,14 @@ class Plan:
         """The most that the run may spend."""
         return self.mechanism.allotment(self.budget)
 
+    def asked(self, ledger: Ledger, said: Purpose | None = None) -> "Plan":
+        """This plan, with what the ledger says to it now."""
+        return replace(self, ledger_says=LedgerAnswer.to(self, ledger, said))
+
+    def purpose(self, said: Purpose | None = None) -> Purpose:
+        """What the run is for: its mechanism, and what people say of it."""
+        return replace(said or Purpose(), mechanism=self.mechanism.name)
+
     @cached_property
     def mean_errors(self) -> MeanErrors | None:
         """Which mean errors are measured once the model is final; None where that is switched off."""
@@ -178,6 +212,25 @@ class Plan:
         currency = type(self.allotment)
         quality = MeanErrors.of(self.workload.attribute_sets, self.domain, currency)
         return quality if self.accept is None else self.accept.added_to(quality, self.domain, currency)
+
+    @cached_property
+    def foreseen(self) -> tuple[Attrs, ...]:
+        """Marginals that the run counts in any case: single attributes, and those of measured quality."""
+        single = [(attr,) for attr in self.domain.attrs]
+        measured = () if self.mean_errors is None else self.mean_errors.marginals
+        return tuple(dict.fromkeys((*single, *measured)))
+
+    @property
+    def passes(self) -> int | None:
+        """How often a table that is not in memory is read at most; None: as often as there are rounds.
+
+        Once to check it and once to count, or twice where not all that is asked for is foreseen, and once
+        more where values are grouped first. What does not fit in memory is counted again each round.
+        """
+        every = {*self.foreseen, *self.workload.attribute_sets}
+        if not fits_in_cache(self.domain, every):
+            return None
+        return 2 + (not every <= set(self.foreseen)) + (self.bins is not None)
 
     @property
     def set_aside(self) -> Cost:
@@ -195,7 +248,7 @@ class Plan:
         """What of the allotment is not kept to measure how far off the release is."""
         return set_aside(self.allotment, self.quality_share if self.mean_errors is not None else 0.0)[1]
 
-    @property
+    @cached_property
     def outlook(self) -> Outlook:
         """The run's noise and memory, from public information alone."""
         return self.mechanism.outlook(
@@ -226,21 +279,42 @@ class Plan:
             "quality_stddev": self.quality_stddev,
             "bins": "as declared" if self.bins is None else sorted(self.bins.joinable),
             "accept": None if self.accept is None else self.accept.as_json(),
+            "reused": None if self.reused is None else self.reused.digest,
             "notes": list(self.notes),
         }
+
+    def identity(self) -> dict[str, Any]:
+        """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count.
+
+        Public data are recognised by their marks.
+        """
+        words = ("why", "notes", "public_records")
+        planned = {name: value for name, value in self.as_json().items() if name not in words}
+        return {**planned, "schema": self.schema.fingerprint, "workload": self.workload.as_json()}
+
+    def fixed(self) -> "Plan":
+        """The plan whose mechanism stays, however many records the table turns out to have."""
+        return replace(self, is_fixed=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What else to know beforehand, in sentences: of the mechanism, and of what will not be measured."""
-        grouped = () if self.bins is None else (self.bins.sentence(self.domain, self._rest, self.unit),)
+        grouped: tuple[str, ...] = ()
+        if self.bins is not None:
+            grouped = (self.bins.sentence(self.domain, self._rest, self.unit),)
+        elif self.public is not None:
+            alone = Bins.of(self.asked_bins, self.schema, self.workload, self.mechanism, None)
+            grouped = () if alone is None else (alone.ungrouped,)
         public = () if self.public is None else self.mechanism.public_notes(self.domain, self.public)
-        return (*self.outlook.notes, *public, *grouped, *self.unmeasurable)
+        again = () if self.reused is None else (self.reused.sentence,)
+        return (*again, *self.outlook.notes, *public, *grouped, *self.unmeasurable)
 
     def __repr__(self) -> str:
         budget = self.budget
         return (
             f"Plan({self.mechanism.name}, ε = {budget.epsilon:g} at δ = {budget.delta:g}, "
-            f"{len(self.workload)} queries about {len(self.domain)} attributes)"
+            f"{count_of(len(self.workload), 'query', 'queries')} about "
+            f"{count_of(len(self.domain), 'attribute')})"
         )
 
     def __str__(self) -> str:
@@ -305,9 +379,10 @@ class Plan:
         least = MOST_DELTA if records is None else 1 / max(records, 1)
         if self.budget.delta >= least:
             bound = f"{MOST_DELTA:g}" if records is None else "1/n"
+            such = "1/n²" if not records else f"{delta_for(records):g}"
             warnings.warn(
                 f"delta = {self.budget.delta:g} is at least {bound}: the promise would allow publishing some "
-                "person's record outright. Choose a delta well below 1/n, such as 1/n².",
+                f"person's record outright. Choose a delta well below 1/n, such as {such}.",
                 PrivacyWarning,
                 stacklevel=3,
             )
@@ -327,19 +402,27 @@ def plan(
     accept: Criteria | Mapping[str, Any] | str | Path | None = None,
     bins: str = AUTO,
     records: int | None = None,
+    reuse: Any = None,
+    project: str | None = None,
+    approved_by: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> Plan:
     """What ``sl.release`` would do, called with the same words: nothing private is read, nothing is charged.
 
-    ``print(sl.plan(…))`` shows mechanism, cost, noise, memory, and which columns public data tell of.
+    ``print(sl.plan(…))`` shows mechanism, cost, noise, memory, which columns public data tell of, and whether
+    the ledger can pay.
     ``records``: how many the private table has; ``auto`` looks at it where the unit keeps it fixed.
     """
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(
         schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism, workload=workload,
-        public=public, ledger=book, quality_share=quality_share, accept=accept, bins=bins, settings=settings,
+        public=public, ledger=book, quality_share=quality_share, accept=accept, bins=bins, reuse=reuse,
+        settings=settings,
     )  # fmt: skip
-    return planned if records is None else planned.knowing(records)
+    if records is not None:
+        planned = planned.knowing(records)
+    said = Purpose.of("", project=project, approved_by=approved_by)
+    return planned if book is None else planned.asked(book, said)
 
 
 def _delta(delta: float | None, ledger: Ledger | None, named: Choice | None, epsilon: float) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sidelight._check import listed
 from sidelight.data.domain import Domain
@@ -14,6 +15,7 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.models.model import Model
+from sidelight.models.support import Support
 from sidelight.privacy.marks import Marks
 from sidelight.public.prior import Prior
 from sidelight.public.source import PublicSource, WeightedRecords, records_telling
@@ -52,24 +54,23 @@ def read_public(source: Any, schema: Schema) -> Any:
     return read_public_table(source, schema)
 
 
-def whole_table(public: Any, schema: Schema, use: str) -> Table:
-    """The public records that have every column of the schema, each once, for a use that needs them all."""
+def told_table(public: Any, schema: Schema, use: str) -> Table:
+    """The public records over the columns that they tell of, each once, for a use that needs records."""
     found = read_public(public, schema)
-    if isinstance(found, Table) and found.domain == schema.domain:
-        return found
-    whole = (
-        found.whole
-        if isinstance(found, WeightedRecords) and len(found.domain) == len(schema.domain)
-        else None
-    )
-    if whole is None:
-        told = records_by_attribute(found, schema.domain)
-        untold = listed([attr for attr, number in told.items() if not number]) or "some columns at a time"
+    if isinstance(found, Model) and set(found.domain.attrs) == set(schema.domain.attrs):
+        # An earlier release, as its synthetic records.
+        drawn = found.sample(max(1, round(found.total)), seed=_SEED)
+        places = [drawn.domain.attrs.index(attr) for attr in schema.domain.attrs]
+        found = Table.of_codes(schema.domain, drawn.codes()[:, places], schema=schema)
+    if isinstance(found, WeightedRecords):
+        told = [attr for attr in found.domain.attrs if found.records_of([attr])]
+        found = found.only(told).whole if told else None
+    if not isinstance(found, Table):
         raise SettingError(
-            f"{use} needs one public table whose records have every column of the schema; this one tells "
-            f"nothing of {untold}. Use a schema without these columns, or another public table."
+            f"{use} needs one public table whose records tell of several columns at a time; a prior "
+            "or a list of tables is none. Give one table."
         )
-    return whole
+    return found
 
 
 def records_by_attribute(public: Any, domain: Domain) -> dict[str, float]:
@@ -82,6 +83,34 @@ def records_by_attribute(public: Any, domain: Domain) -> dict[str, float]:
     if isinstance(public, Model):
         return {attr: public.total if attr in public.domain else 0.0 for attr in domain.attrs}
     return {attr: records_telling(public, [attr]) for attr in domain.attrs}
+
+
+def one_way_counts(public: Any, domain: Domain) -> dict[str, NDArray[np.float64]]:
+    """How many public records have each value of each attribute that they tell of."""
+    given = public if isinstance(public, list | tuple) else [public]
+    found: dict[str, NDArray[np.float64]] = {}
+    for one in given:
+        source = one.model if isinstance(one, Prior) else one
+        attrs = [attr for attr in domain.attrs if attr in source.domain]
+        for attr in attrs:
+            found[attr] = found.get(attr, 0.0) + np.asarray(source.count((attr,)), dtype=np.float64)
+    return found
+
+
+def whole_records(public: Any, domain: Domain) -> Model | None:
+    """Public data as a model that can be asked like a release: the records that have every attribute.
+
+    Of several sources, the first that has such records; None where none has.
+    """
+    for one in public if isinstance(public, list | tuple) else [public]:
+        source = one.model if isinstance(one, Prior) else one
+        if isinstance(source, WeightedRecords):
+            source = source.support
+        elif isinstance(source, Table):
+            source = Support.of_table(source, total=source.records)
+        if isinstance(source, Model) and source.domain.attrs == domain.attrs:
+            return source
+    return None
 
 
 def told_of(records: Mapping[str, float]) -> Iterator[str]:

@@ -23,7 +23,8 @@ from sidelight.data.columns.column import Column, NumericColumn, RealColumn
 from sidelight.data.columns.intervals import covered
 from sidelight.data.columns.value import is_missing, text_of
 from sidelight.data.engines.duckdb import DuckDBSource, encoded_columns
-from sidelight.data.engines.sql_encoding import SqlSource, encode_sql
+from sidelight.data.engines.sql import records_in
+from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.misfits import misfits_of_columns, require_fit
 from sidelight.data.reading.each import Each
 from sidelight.data.reading.frames import columns_of, kind_of
@@ -40,6 +41,8 @@ _SEED = 0
 """Deals out what stands for several values; it protects nobody."""
 _BINNED = ("integer", "real")
 _FRAMES = ("pandas", "polars", "pyarrow", "arrow")
+_BYTES = 16
+"""Memory that one value of a public table takes while it is read."""
 _SHOWN = 3
 """Unknown values that a remark names."""
 
@@ -50,7 +53,7 @@ def read_public_table(source: Any, schema: Schema) -> Table | WeightedRecords:
         source = source.read_all()
     elif hasattr(source, "collect") and kind_of(source) == "polars":  # lazy: worked out once
         source = source.collect()
-    rules, names = schema.public, _names(source)
+    rules, names = schema.public, _names(source, schema)
     present = tuple(column for column in schema.columns if column.name in names)
     if not present:
         raise DataError(
@@ -63,19 +66,33 @@ def read_public_table(source: Any, schema: Schema) -> Table | WeightedRecords:
         try:
             table = Table.read(source, shared)
         except MisfitError:
-            if not _has_records(open_source(source, shared)):
+            if not records_in(open_source(source, shared)):
                 raise
         else:
             if not _may_hold_bins(table):
                 return table
-    return _Reading(source, open_source(source, _with_weights(schema)), shared, schema).records(weight)
+    opened = _brought(open_source(source, _with_weights(schema)), schema)
+    return _Reading(describe(source), opened, shared, schema).records(weight)
 
 
-def _names(source: Any) -> set[str]:
+def _brought(opened: SqlSource, schema: Schema) -> DuckDBSource:
+    """A table that is elsewhere, with its columns brought here: it is public, and has to be looked at."""
+    if isinstance(opened, DuckDBSource):
+        return opened
+    known = {column.name for column in _with_weights(schema).columns}
+    places = [place for place, name in enumerate(opened.names) if name in known]
+    check_room(_BYTES * records_in(opened) * len(places), "so many public records")
+    found = open_source(opened.to_arrow(places), _with_weights(schema))
+    assert isinstance(found, DuckDBSource)  # as all frames are
+    found.kind = opened.kind
+    return found
+
+
+def _names(source: Any, schema: Schema) -> set[str]:
     """The columns of a table; of a frame, without converting any."""
     if kind_of(source) in _FRAMES:
         return set(columns_of(source)[0])
-    opened = open_source(source)
+    opened = open_source(source, file=schema.file)
     return {*opened.names, *opened.extra}
 
 
@@ -86,10 +103,6 @@ def _with_weights(schema: Schema) -> Schema:
         RealColumn(name, low=0.0, high=1.0, bins=1) for name in schema.public.weight if name not in names
     ]
     return Schema((*schema.columns, *weights), file=schema.file) if weights else schema
-
-
-def _has_records(opened: SqlSource) -> bool:
-    return bool(opened.fetch(f"SELECT COUNT(*) AS n FROM {opened.relation}")[0][0])
 
 
 def _may_hold_bins(table: Table) -> bool:
@@ -106,8 +119,8 @@ def _may_hold_bins(table: Table) -> bool:
 class _Reading:
     """A table that does not fit as it is."""
 
-    def __init__(self, source: Any, opened: SqlSource, shared: Schema, schema: Schema) -> None:
-        self._what, self._opened, self._schema = describe(source), opened, shared
+    def __init__(self, what: str, opened: DuckDBSource, shared: Schema, schema: Schema) -> None:
+        self._what, self._opened, self._schema = what, opened, shared
         self._maps = {column.name: schema.public.codes(column) for column in shared.columns}
         require_fit(misfits_of_columns(opened, shared, ANYBODY), what=self._what)
 
@@ -125,29 +138,16 @@ class _Reading:
 
     def _codes(self) -> list[Codes]:
         """Every record's codes, one array an attribute; UNKNOWN where the schema would refuse the value."""
-        opened, schema = self._opened, self._schema
-        if isinstance(opened, DuckDBSource):
-            batches = list(encoded_columns(opened, schema))
-            parts = [np.concatenate(found) for found in zip(*batches, strict=True)]
-            # The two largest numbers of each type stand for refused values.
-            return [
-                np.where(part >= np.iinfo(part.dtype).max - 1, UNKNOWN, part.astype(np.int64)).astype(
-                    np.int32
-                )
-                for part in parts
-            ]
-        attrs = ", ".join(f"a{i}" for i in range(len(schema.columns)))
-        *cells, times = opened.fetch(
-            f"SELECT {attrs}, COUNT(*) AS n FROM ({encode_sql(opened, schema)}) AS encoded "
-            f"GROUP BY {attrs} ORDER BY {attrs}"
-        )
-        check_room(8 * int(times.sum()) * len(cells), "so many public records")
-        return [np.repeat(np.maximum(cell, UNKNOWN), times).astype(np.int32) for cell in cells]
+        batches = list(encoded_columns(self._opened, self._schema))
+        parts = [np.concatenate(found) for found in zip(*batches, strict=True)]
+        # The two largest numbers of each type stand for refused values.
+        return [
+            np.where(part >= np.iinfo(part.dtype).max - 1, UNKNOWN, part.astype(np.int64)).astype(np.int32)
+            for part in parts
+        ]
 
-    def _raw(self, name: str) -> Each | None:
-        """The column's own values, record by record; None where they are in a database or a cluster."""
-        if not isinstance(self._opened, DuckDBSource):
-            return None
+    def _raw(self, name: str) -> Each:
+        """The column's own values, record by record."""
         place = self._opened.names.index(name)
         return Each.joined([Each(part.column(0)) for part in self._opened.columns([place])])
 
@@ -161,13 +161,6 @@ class _Reading:
         if not mapped and not (is_binned and is_open.any()):
             return
         raw = self._raw(column.name)
-        if raw is None:
-            if mapped:
-                raise DataError(
-                    f"{self._what} is in a database or a cluster, where [public.map.{column.name}] is not "
-                    "applied. Map the values there, or give the public table as a file."
-                )
-            return
         for place, value in enumerate(raw.values):
             text = text_of(value)
             if text is None:
@@ -187,12 +180,11 @@ class _Reading:
         is_open = codes == UNKNOWN
         if not is_open.any():
             return
-        raw, shown = self._raw(column.name), ""
-        if raw is not None:
-            found = [raw.values[place] for place in np.unique(raw.places[is_open])]
-            named = [brief(text_of(value)) for value in found if not is_missing(value)]
-            shown = f" (such as {', '.join(named[:_SHOWN])})" if named else " (they are missing)"
-        remedy = f"; [public.map.{column.name}] in the schema can map them" if "such" in shown else ""
+        raw = self._raw(column.name)
+        found = [raw.values[place] for place in np.unique(raw.places[is_open])]
+        named = [brief(text_of(value)) for value in found if not is_missing(value)]
+        shown = f" (such as {', '.join(named[:_SHOWN])})" if named else " (they are missing)"
+        remedy = f"; [public.map.{column.name}] in the schema can map them" if named else ""
         warnings.warn(
             f"{self._what}: {int(is_open.sum()):,} of {codes.size:,} values of {column.name!r} have no place "
             f"in the schema{shown}. Those records tell nothing of {column.name!r}{remedy}.",
@@ -201,12 +193,7 @@ class _Reading:
         )
 
     def _weights(self, name: str) -> NDArray[np.float64]:
-        raw = self._raw(name)
-        if raw is None:
-            raise DataError(
-                f"{self._what} is in a database or a cluster, where weights are not read. Give a file."
-            )
-        weights = raw.numbers()
+        weights = self._raw(name).numbers()
         if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
             raise DataError(
                 f"{self._what}: the weights in {name!r} must be numbers of at least 0, not all of them 0."

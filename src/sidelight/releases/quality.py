@@ -23,12 +23,14 @@ Degree = Literal["1-way", "2-way", "3-way"]
 _DEGREES: dict[str, Degree] = {"1": "1-way", "2": "2-way", "3": "3-way"}
 SHARE = 0.02
 """Share of the budget that measures quality, by default."""
+MOST = 0.9
+"""The largest share: the rest has to measure the table."""
 _LARGEST = 2.0**64
 """More than any noise that can be drawn: noisy numbers have 64 bits."""
 WORDS = (
     "To read it: add up by how many records each count of a table is wrong, and divide by the number of "
-    "records. Half of that is the share of records in a wrong cell. ± is two standard errors, so it holds in "
-    "about 95 of 100 releases; the noise is that which protects this measurement, too."
+    "records. Half of that is the share of records in a wrong cell. This number is measured with noise, too: "
+    "± is two standard errors of that noise, so it holds in about 95 of 100 releases."
 )
 """For people who do not know what an L1 error is."""
 
@@ -54,6 +56,13 @@ class MeanError:
 
     def __str__(self) -> str:
         return f"{_percent(self._possible, self.margin)} ± {_percent(self.margin)}"
+
+    @property
+    def in_part(self) -> str:
+        """That an even part of the marginals was measured, in brackets; empty where all were."""
+        if self.marginals == self.of:
+            return ""
+        return f" (an even part of them was measured: {self.marginals:,} of {self.of:,})"
 
     @property
     def _possible(self) -> float:
@@ -106,10 +115,9 @@ class Quality:
         degrees = {_DEGREES[part.name]: mean for part, mean in found if part.kind == "degree"}
         if not degrees:
             return None
-        return cls(
-            degrees=degrees,
-            attributes={part.name: mean for part, mean in found if part.kind == "attribute"},
-        )
+        # One attribute alone is all there is, and its mean is the headline.
+        attributes = {attr: mean for part, mean in found for attr in part.attributes}
+        return cls(degrees=degrees, attributes=attributes if len(attributes) > 1 else {})
 
     @property
     def degree(self) -> Degree:
@@ -139,17 +147,14 @@ class Quality:
     @property
     def sentence(self) -> str:
         """The answer to "how good is it, and for whom", in one line."""
-        said = f"{self.degree} tables are off by {self.headline} of records on average"
-        if self.headline.marginals < self.headline.of:
-            said += (
-                f" (an even part of them was measured: {self.headline.marginals:,} of {self.headline.of:,})"
-            )
+        said = f"{self.degree} tables are off by {self.headline} of records on average{self.headline.in_part}"
         if self.worst is None:
             return said
         worst = self.attributes[self.worst]
         if self.worst_stands_out:
             return f"{said}; worst attribute: {_check.listed([self.worst])}, {worst}"
-        return f"{said}; no attribute stands out (each is known to ± {_percent(worst.margin)})"
+        known = f"known only to ± {_percent(worst.margin)}"
+        return f"{said}; the error of the tables of each attribute is {known}, so none can be named"
 
     @property
     def lower(self) -> str:
@@ -161,6 +166,11 @@ class Quality:
 
 def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
     """What of an allotment is kept for measuring quality, and the rest; a share of 0 keeps nothing."""
+    if _is_share(share) and share > MOST:
+        raise SettingError(
+            f"quality_share = {share:g} leaves hardly any budget to measure the table with. Give it at most "
+            f"{MOST:g}. Nothing was charged."
+        )
     if not _is_share(share):
         raise SettingError(
             "quality_share must be at least 0 and below 1: the part of the budget that measures how far off "

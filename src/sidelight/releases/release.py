@@ -13,6 +13,7 @@ import numpy as np
 from sidelight import _check
 from sidelight._check import listed
 from sidelight._memory import check_room
+from sidelight.data.dtypes import with_dtypes
 from sidelight.data.reading.frames import from_arrow, kind_of
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
@@ -25,7 +26,8 @@ from sidelight.releases.answer import Asked
 from sidelight.releases.card import Card
 from sidelight.releases.quality import Quality
 from sidelight.releases.where import Where, codes_where, said
-from sidelight.uncertainty.error_bars import CountErrors, ErrorBars
+from sidelight.uncertainty.count_errors import CountErrors
+from sidelight.uncertainty.error_bars import ErrorBars
 
 _MOST_TRIES = 50
 """How often records are drawn anew where constraints move them away from a condition."""
@@ -109,8 +111,9 @@ class Release:
         ``noise_error`` is the standard error due to noise; it is missing where no noise is known to be in the
         counts. ``model_error`` is the standard error due to the model and the public data; it is missing in
         releases of versions that did not estimate it. ``standard_error`` and the interval include both.
-        The source is ``private`` (noisy answers), ``both`` (noisy answers and public data), ``model``, or
-        ``unmeasured`` if one of the attributes was never measured. See docs/guides/error_bars.md.
+        The source is ``private`` (noisy answers), ``both`` (noisy answers and public data), ``model``,
+        ``unmeasured`` if one of the attributes was never measured, or ``public`` for a number of records that
+        the unit makes public. See docs/guides/error_bars.md.
 
         Args:
             attrs: the columns to count by; none asks for one number.
@@ -120,7 +123,7 @@ class Release:
         """
         import pyarrow as pa
 
-        asked = Asked(_names(by), _names(attrs), {} if where is None else self._evidence(where))
+        asked = Asked(_names(by), _names(attrs), {} if where is None else self.evidence(where))
         columns: dict[str, Any] = {
             name: self._values(name, codes)
             for name, codes in zip(asked.shown, asked.cells(self.model.domain), strict=True)
@@ -153,7 +156,8 @@ class Release:
         draw = Draw(records=number, seed=used, where=dict(where or {}))
         made = self._decoded(model, number, seed=used) if where is None else self._meeting(model, draw)
         self.draws.append(draw)
-        return draw.noted_in(from_arrow(made, self.kind))
+        frame = from_arrow(made, self.kind)
+        return draw.noted_in(frame if self.schema is None else with_dtypes(frame, self.kind, self.schema))
 
     def _decoded(self, model: Model, number: int, *, seed: int) -> Any:
         """Records of a model as a pyarrow table of values."""
@@ -167,7 +171,7 @@ class Release:
         made = self._decoded(model, draw.records, seed=draw.seed)
         if self.schema is None or not self.schema.constraints:
             return made
-        evidence, parts, found = self._evidence(draw.where), list[Any](), 0
+        evidence, parts, found = self.evidence(draw.where), list[Any](), 0
         for again in range(_MOST_TRIES):
             codes = Table.read(made, self.schema, may_be_empty=True).codes()
             parts.append(made.filter(pa.array(of_records(self.schema.domain, codes, evidence) > 0)))
@@ -182,7 +186,7 @@ class Release:
 
     def _given(self, where: Where) -> Model:
         """The model of the records that meet a condition."""
-        found = self.model.given(self._evidence(where))
+        found = self.model.given(self.evidence(where))
         if found is None:
             raise SettingError(
                 f"no record of this release can have {said(where)}: its model gives such records no mass. "
@@ -190,7 +194,8 @@ class Release:
             )
         return found
 
-    def _evidence(self, where: Where) -> Evidence:
+    def evidence(self, where: Where) -> Evidence:
+        """A condition as ``sample`` takes it, as the likelihood of each code of each column that it names."""
         schema = Schema.from_domain(self.model.domain) if self.schema is None else self.schema
         return codes_where(where, schema)
 
@@ -222,7 +227,11 @@ class Release:
 
     @cached_property
     def _errors(self) -> CountErrors:
-        return CountErrors(self.model, self.measurements, self.card.model_error, self.card.calibration)
+        card = self.card
+        return CountErrors(
+            self.model, self.measurements, card.model_error, card.calibration,
+            total_is_public=card.unit.total_is_public,
+        )  # fmt: skip
 
     def _values(self, attr: str, codes: Any) -> Any:
         if self.schema is None:

@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from sidelight._check import count_of
+from sidelight._interrupt import told
 from sidelight.curator.curator import Curator
 from sidelight.curator.journal import Journal
 from sidelight.data.fingerprint import marks_of
@@ -17,30 +19,40 @@ from sidelight.data.leak_guard import refuse_same
 from sidelight.data.people import people_key
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import LedgerError, PrivacyWarning
+from sidelight.errors import (
+    BudgetExhausted,
+    DataError,
+    LedgerError,
+    LedgerUnavailableError,
+    PrivacyWarning,
+    SidelightError,
+)
 from sidelight.mean_errors import MeanErrors, NoisyMeans
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Event
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise
+from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, warn_unrecorded
 from sidelight.privacy.marks import Marks, new_key
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
 from sidelight.releases.acceptance import Criteria
 from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
+from sidelight.releases.history import history_of
 from sidelight.releases.plan import Plan
 from sidelight.releases.public_data import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
+from sidelight.releases.reuse import Reused, refuse_unless_same
 from sidelight.releases.unmeasured import Unmeasured
 from sidelight.uncertainty.calibration import Calibration, calibrated
+from sidelight.uncertainty.count_errors import CountErrors
 from sidelight.uncertainty.disagreement import Disagreement, disagreements
-from sidelight.uncertainty.error_bars import CountErrors
 
 _LISTED = 2000
 """Most marginals of the workload that a release card lists."""
@@ -63,6 +75,9 @@ def release(
     quality_share: float = SHARE,
     accept: Criteria | Mapping[str, Any] | str | Path | None = None,
     bins: str = AUTO,
+    reuse: Any = None,
+    project: str | None = None,
+    approved_by: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> Release:
     """Spend privacy budget once, and get a release that anyone may see.
@@ -79,7 +94,7 @@ def release(
         unit: what one person can change, ``replace``, ``add-or-remove`` or a Unit; by default that of
             schema and ledger.
         mechanism: a name, or a mechanism with its settings. ``auto`` chooses one from public facts alone:
-            the workload, δ and the public data; ``release.card.why`` says why.
+            the workload, ε and δ, the public data, and n where it is public; ``release.card.why`` says why.
         workload: the queries to answer well: ``3-way``, a list of attribute sets, a Workload.
         ledger: the file or database that records this table's spending for ever; see ``sl.SqlLedger``.
         checkpoint: a folder for the journal of paid answers; after an interruption the same call resumes.
@@ -91,6 +106,10 @@ def release(
             holds; the same share of the budget measures them. ``release.card.acceptance`` has the verdict.
         bins: ``auto`` models neighbouring values of a numeric column in groups where it has many more of them
             than n and ε can tell apart; ``release.card.groups`` says which. ``as declared`` never does.
+        reuse: earlier releases of the same records, or their folders, whose noisy answers are used again for
+            nothing; schema, unit and ledger must be theirs.
+        project: what the release is for, by a name that the ledger's policy knows; the ledger keeps it.
+        approved_by: who approved it, by name; the ledger keeps that too.
         settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
@@ -100,11 +119,14 @@ def release(
         plan = Plan.of(
             schema=schema, epsilon=epsilon, delta=delta, unit=unit, mechanism=mechanism,
             workload=workload, public=public, ledger=book,
-            quality_share=quality_share, accept=accept, bins=bins, settings=settings,
+            quality_share=quality_share, accept=accept, bins=bins, reuse=reuse, settings=settings,
         )  # fmt: skip
     if book is None:
         book = MemoryLedger(Promise(plan.budget, plan.unit, NO_LEDGER))
-    return run(plan, private, ledger=book, checkpoint=checkpoint, noise=noise, progress=bars)
+        if noise is None or noise.is_private:
+            warn_unrecorded()
+    said = Purpose.of("", project=project, approved_by=approved_by)
+    return run(plan, private, ledger=book, checkpoint=checkpoint, noise=noise, progress=bars, said=said)
 
 
 def run(
@@ -116,45 +138,56 @@ def run(
     noise: NoiseSource | None = None,
     progress: Progress,
     is_confirmed: bool = True,
+    said: Purpose | None = None,
 ) -> Release:
     """Carry out a plan: reserve its budget, read the private table, run the mechanism, close the run.
 
     If the ledger has seen its table under other schemas only, the run warns, or is refused unless
-    ``is_confirmed``.
+    ``is_confirmed``. ``said`` is what people say of its purpose; the mechanism is the plan's. Whoever passes
+    an approval in it has compared its digest with that of the plan (``plan_digest.require_approved``).
     """
     agreed_unit(asked=plan.unit, promise=ledger.promise)
     source = noise if noise is not None else SystemNoise()
-    identity = _identity(plan)
+    identity = plan.identity()
     folder = None if checkpoint is None else Path(checkpoint)
-    known_run = None if folder is None else Journal.read_run(folder, identity)
-    if known_run is None or not ledger.knows(known_run) or _came_to_nothing(ledger, known_run):
-        ledger.require(plan.allotment)
-    with progress.phase("read"):
-        table = Table.read(private, plan.schema, may_be_empty=not plan.unit.total_is_public, unit=plan.unit)
-    if plan.unit.total_is_public:
-        # PRIVACY: n is public under replacement.
-        plan = plan.knowing(table.records)
-    _check_size(plan, table)
-    if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
-        _tell_ledger(ledger, table, private, is_confirmed=is_confirmed)
+    with told("This attempt charged nothing: repeat the same command or call."):
+        if not _has_begun(ledger, folder, identity):
+            try:
+                ledger.require(plan.allotment, plan.purpose(said))
+            except BudgetExhausted:
+                # Another process may have begun this very run meanwhile: its checkpoint has the last word.
+                if not _has_begun(ledger, folder, identity):
+                    raise
+        with progress.phase("read"):
+            table = Table.read(
+                private, plan.schema, may_be_empty=not plan.unit.total_is_public, unit=plan.unit
+            )
+        if plan.unit.total_is_public:
+            # PRIVACY: n is public under replacement.
+            plan = plan.knowing(table.records)
+        _check_size(plan, table)
+        if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
+            _tell_ledger(ledger, table, private, plan.reused, is_confirmed=is_confirmed)
 
-    def tables(key: str) -> dict[str, Marks]:
-        return {"private": marks_of(table, private, key)} | marks_of_public(plan.public, key)
+        def tables(key: str) -> dict[str, Marks]:
+            return {"private": marks_of(table, private, key)} | marks_of_public(plan.public, key)
 
-    journal = None if folder is None else _journal(folder, ledger, identity, tables)
-    number = new_run() if journal is None else journal.run
+        is_new = folder is not None and not folder.exists()
+        journal = None if folder is None else _journal(folder, ledger, identity, tables)
+        number = new_run() if journal is None else journal.run
     try:
         kept = table
         if plan.unit.person is not None and table.kept != plan.unit:
             with progress.phase("people"):
-                kept = table.keeping(plan.unit, people_key(new_key() if journal is None else journal.key))
+                kept = table.keeping(plan.unit, people_key(_key(ledger, journal)))
         if not ledger.knows(number):
-            label = f"{plan.mechanism.name}, {len(plan.workload)} queries"
-            ledger.begin(plan.allotment, label=label, run=number)
+            label = f"{plan.mechanism.name}, {count_of(len(plan.workload), 'query', 'queries')}"
+            ledger.begin(plan.allotment, label=label, run=number, purpose=plan.purpose(said))
         with progress.phase(plan.mechanism.name):
             curator = Curator(
                 kept, allotment=plan.allotment, set_aside=plan.set_aside, unit=plan.unit,
                 ledger=ledger, run=number, noise=source, journal=journal, progress=progress,
+                earlier=() if plan.reused is None else plan.reused.measurements, foreseen=plan.foreseen,
             )  # fmt: skip
             if plan.bins is not None:
                 outcome = plan.bins.run(plan.mechanism, curator, plan.workload)
@@ -164,23 +197,46 @@ def run(
         ledger.close(number)
     except BaseException as error:
         if not _can_resume(ledger, number, journal):
+            if isinstance(error, KeyboardInterrupt):
+                error.add_note(_lost(ledger, number))
             _abandon(ledger, number, journal)
-        elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError)):
+            if folder is not None and is_new:
+                Journal.remove(folder)  # nothing was paid for, so there is nothing to resume from
+        elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError, DataError, LedgerUnavailableError)):
             error.add_note(
-                f"What was paid for is kept in {folder}. Repeat the same command or call: "
-                "it resumes, and pays nothing twice."
+                f"{_spent_so_far(ledger, number)}What was paid for is kept in {folder}. Repeat the same "
+                "command or call: it resumes, and pays nothing twice."
             )
         raise
     finally:
         if journal is not None:
             journal.close()
-    card = replace(_card(plan, outcome, curator.events, ledger, number, source), **judged)
+    facts = _card(plan, outcome, curator.events, ledger, number, source)
+    reused = () if plan.reused is None else plan.reused.after(curator.used_again)
+    card = replace(facts, reused=reused, counting=kept.counting, **judged)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
 
 
-def _tell_ledger(ledger: Ledger, table: Table, private: Any, *, is_confirmed: bool) -> None:
-    """Let the ledger recognise its table; warn of another schema, or refuse one that nobody confirmed."""
+def _key(ledger: Ledger, journal: Journal | None) -> str:
+    """The key by which some records of a person are kept: a ledger's own, so that every run keeps the same.
+
+    An earlier answer is about the same records only if the same ones of each person were kept for it.
+    """
+    if not isinstance(ledger, MemoryLedger):
+        return ledger.key
+    return new_key() if journal is None else journal.key
+
+
+def _tell_ledger(
+    ledger: Ledger, table: Table, private: Any, reused: Reused | None, *, is_confirmed: bool
+) -> None:
+    """Let the ledger recognise its table; warn of another schema, or refuse one that nobody confirmed.
+
+    Refuse earlier answers, too, if they are about a table that has changed since.
+    """
     marks = marks_of(table, private, ledger.key)
+    for one in () if reused is None else reused.releases:
+        refuse_unless_same(one, ledger.is_same_table(one.run, marks))
     if ledger.has_other_schema(marks):
         _say_other_schema(ledger, is_confirmed=is_confirmed)
     ledger.for_table(marks)
@@ -194,7 +250,9 @@ def _judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) 
         measured = curator.mean_errors(plan.mean_errors, outcome.model)
         found: dict[str, Any] = {
             "quality": Quality.of(plan.mean_errors, measured, total=outcome.model.total),
-            "calibration": _calibration(plan.mean_errors, measured, outcome),
+            "calibration": _calibration(
+                plan.mean_errors, measured, outcome, total_is_public=plan.unit.total_is_public
+            ),
         }
         if plan.accept is not None:
             found["acceptance"] = plan.accept.judged(
@@ -220,6 +278,30 @@ def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
     return bool(journal.outputs) or (ledger.knows(run_id) and any(ledger.events(run_id)))
 
 
+def _lost(ledger: Ledger, run_id: str) -> str:
+    """What an interrupted run that nobody can resume has cost."""
+    if not (ledger.knows(run_id) and any(ledger.events(run_id))):
+        return "Nothing was charged. The same command or call starts anew."
+    return (
+        f"ε = {_spent(ledger, run_id):.4g} is spent, and nothing was kept to resume from: name a checkpoint "
+        "next time. The same call starts anew, and pays again."
+    )
+
+
+def _spent_so_far(ledger: Ledger, run_id: str) -> str:
+    """A sentence on it; none where the ledger is away, which must not hide what went wrong."""
+    try:
+        return f"ε = {_spent(ledger, run_id):.4g} is spent so far. "
+    except SidelightError:
+        return ""
+
+
+def _spent(ledger: Ledger, run_id: str) -> float:
+    """What a run has paid so far, as ε at the promise's δ."""
+    budget = ledger.promise.budget
+    return budget.epsilon_of(budget.tally(ledger.run(run_id).spent))
+
+
 def _abandon(ledger: Ledger, run_id: str, journal: Journal | None) -> None:
     """End a run that nobody can resume: what it did not spend goes back."""
     if ledger.knows(run_id):
@@ -242,19 +324,6 @@ def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
     warnings.warn(said, PrivacyWarning, stacklevel=5)
 
 
-def _identity(plan: Plan) -> dict[str, Any]:
-    """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count.
-
-    Public data are recognised by their marks.
-    """
-    planned = {
-        name: value
-        for name, value in plan.as_json().items()
-        if name not in ("why", "notes", "public_records")
-    }
-    return {**planned, "schema": plan.schema.fingerprint, "workload": plan.workload.as_json()}
-
-
 def _journal(
     folder: Path, ledger: Ledger, identity: dict[str, Any], tables: Callable[[str], dict[str, Marks]]
 ) -> Journal:
@@ -265,15 +334,23 @@ def _journal(
     return journal
 
 
+def _has_begun(ledger: Ledger, folder: Path | None, identity: dict[str, Any]) -> bool:
+    """Whether the run of this checkpoint has set its allotment aside already."""
+    known = None if folder is None else Journal.read_run(folder, identity)
+    return known is not None and ledger.knows(known) and not _came_to_nothing(ledger, known)
+
+
 def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
     """Whether a run paid for nothing and was closed, but its process died before the journal was removed."""
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
-def _calibration(asked: MeanErrors, measured: NoisyMeans, outcome: Outcome) -> Calibration | None:
+def _calibration(
+    asked: MeanErrors, measured: NoisyMeans, outcome: Outcome, *, total_is_public: bool
+) -> Calibration | None:
     """Error bars, fitted to what was measured about the errors of the model."""
     model = outcome.model
-    errors = CountErrors(model, outcome.measurements, outcome.model_error)
+    errors = CountErrors(model, outcome.measurements, outcome.model_error, total_is_public=total_is_public)
     return calibrated(errors.parts, asked, measured, model.domain, model.total)
 
 
@@ -317,6 +394,7 @@ def _card(
         notes=outcome.notes,
         rounds=outcome.rounds,
         aperture=outcome.aperture,
+        quality_share=plan.quality_share,
         bins="auto" if plan.asked_bins == AUTO else "as declared",
         groups=outcome.groups,
         versions={name: version(name) for name in ("sidelight", "numpy", "scipy")}
@@ -327,11 +405,20 @@ def _card(
 
 def _ledger_entry(ledger: Ledger, run_id: str) -> LedgerEntry:
     """Where the spending is written down, and what it adds up to there."""
-    entry = LedgerEntry(name=ledger.promise.shown, run=run_id, head=ledger.head)
+    purpose = ledger.run(run_id).purpose
+    entry = LedgerEntry(
+        name=ledger.promise.shown, run=run_id, head=ledger.head,
+        project=purpose.project, approved_by=purpose.approved_by,
+    )  # fmt: skip
     if isinstance(ledger, MemoryLedger) and entry.name == NO_LEDGER:
         return entry
     budget = ledger.promise.budget
-    return replace(entry, promised=float(budget.epsilon), used=budget.epsilon_of(ledger.tally))
+    return replace(
+        entry,
+        promised=float(budget.epsilon),
+        used=budget.epsilon_of(ledger.tally),
+        history=history_of(ledger),
+    )
 
 
 def _unmeasured(plan: Plan, outcome: Outcome) -> Unmeasured | None:

@@ -7,7 +7,7 @@ The constructor stores its parameters without looking at them, so ``sklearn.base
 import inspect
 import secrets
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -52,6 +52,8 @@ class Synthesizer:
         accept: criteria that each fit must keep, as in ``sl.release``; ``release_.card.acceptance`` has the
             verdict.
         bins: whether neighbouring values may be modelled in groups, as in ``sl.release``.
+        project: what each fit is for, as in ``sl.release``.
+        approved_by: who approved it, as in ``sl.release``.
 
     >>> import numpy as np, sidelight as sl
     >>> schema = sl.Schema.from_domain({"age": 4, "sex": 2})
@@ -82,6 +84,8 @@ class Synthesizer:
         quality_share: float = SHARE,
         accept: Criteria | Mapping[str, Any] | str | Path | None = None,
         bins: str = AUTO,
+        project: str | None = None,
+        approved_by: str | Sequence[str] | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -96,6 +100,8 @@ class Synthesizer:
         self.quality_share = quality_share
         self.accept = accept
         self.bins = bins
+        self.project = project
+        self.approved_by = approved_by
 
     def fit(self, private: Any, y: None = None, *, public: Any = None) -> Self:
         """Spend ε on the private table, and keep the result as ``release_``.
@@ -140,6 +146,8 @@ class Synthesizer:
             quality_share=self.quality_share,
             accept=self.accept,
             bins=self.bins,
+            project=self.project,
+            approved_by=self.approved_by,
         )
         return self
 

@@ -1,24 +1,28 @@
 """``where``: which records an answer or a sample is about, as people say it.
 
-    {"sex": "F"}                       one label
+    {"sex": "F"}                       one label, or one of its aliases
     {"region": ["north", "south"]}     any of several
     {"age": "18–29"}                   a bin, by its label
     {"age": "18-64"}, {"age": "65+"}   numbers from 18 to 64, or from 65 on: whole bins alone
+    {"age": "18..64"}                  the same; and of any column
     {"admitted": "2020-01..2020-06"}   from one label to another, in the schema's order
 
 A release knows numbers by their bins, so a range must not cut one.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._check import brief, hint, listed
-from sidelight.data.columns.column import Column, NumericColumn
+from sidelight.data.columns.column import CategoricalColumn, Column, NumericColumn
 from sidelight.data.columns.intervals import interval_of
+from sidelight.data.columns.moment_columns import DateColumn, MomentColumn
 from sidelight.data.columns.value import text_of
+from sidelight.data.impossible import masks
 from sidelight.data.schema import Schema
 from sidelight.errors import SettingError
 
@@ -45,9 +49,21 @@ def codes_where(where: Where, schema: Schema) -> dict[str, NDArray[np.float64]]:
         values = _each(asked)
         if not values:
             raise SettingError(f"where asks for no value of {brief(attr)}; name one, or leave it out.")
-        masks = [_codes(columns[attr], value) for value in values]
-        found[attr] = np.logical_or.reduce(masks).astype(np.float64)
+        is_asked = np.logical_or.reduce([_codes(columns[attr], value) for value in values])
+        found[attr] = is_asked.astype(np.float64)
+    _refuse_impossible(where, found, schema)
     return found
+
+
+def _refuse_impossible(where: Where, found: Mapping[str, NDArray[np.float64]], schema: Schema) -> None:
+    """Refuse a condition that no record can meet, by what the schema declares."""
+    named = tuple(one for one in schema.domain.impossible if set(one.attrs) <= set(found))
+    for attrs, is_impossible in masks(replace(schema.domain, impossible=named)):
+        if is_impossible[np.ix_(*(found[attr] > 0 for attr in attrs))].all():
+            raise SettingError(
+                f"no record can have {said({attr: where[attr] for attr in attrs})}: by the schema, they "
+                "never go together. Ask for something else."
+            )
 
 
 def said(where: Where) -> str:
@@ -71,17 +87,59 @@ def _codes(column: Column, value: object) -> Mask:
     mask = np.array([label == text for label in labels])
     if mask.any():
         return mask
+    if isinstance(column, CategoricalColumn):
+        aliases = {_plain(alias): code for alias, code in column.spellings.items()}
+        if text in aliases:
+            return np.asarray(np.arange(len(labels)) == aliases[text])
     first, dots, last = text.partition("..")
     if dots and first.strip() in labels and last.strip() in labels:
         places = np.arange(len(labels))
         return (places >= labels.index(first.strip())) & (places <= labels.index(last.strip()))
-    if isinstance(column, NumericColumn) and (whole := _bins(column, text)) is not None:
-        return whole
+    if isinstance(column, NumericColumn):
+        range_of = f"{first.strip()}-{last.strip()}" if dots else text
+        if (whole := _bins(column, range_of)) is not None:
+            return whole
+    if isinstance(column, CategoricalColumn) and text in column.spellings:
+        return np.asarray(np.arange(len(labels)) == column.spellings[text])
+    if isinstance(column, DateColumn):
+        _refuse_within_bin(column, value)
     if isinstance(value, str) and "," in value:
         return np.asarray(np.logical_or.reduce([_codes(column, part.strip()) for part in value.split(",")]))
     raise SettingError(
         f"where asks for {column.name} = {brief(value)}, which is no label of it; it has "
-        f"{listed(map(str, column.code_labels()), _SHOWN)}."
+        f"{listed(map(str, column.code_labels()), _SHOWN)}.{_form(column, text, labels)}"
+    )
+
+
+def _form(column: Column, text: str, labels: list[str]) -> str:
+    """How a range of this column is written, with the one that was perhaps meant."""
+    if isinstance(column, NumericColumn):
+        numbers = [f"{bound:.12g}" for bound in column.bounds]
+        return f" A range of whole bins is written {numbers[0]}..{_last(column, len(numbers) - 2)}."
+    if isinstance(column, MomentColumn):
+        within = [label for label in labels[: column.declared] if label.startswith(f"{text}-")]
+        first, *_, last = [*within, *within] or [labels[0], labels[column.declared - 1]]
+        return f" From one bin to another is written {first}..{last}."
+    return hint(text, labels)
+
+
+def _last(column: NumericColumn, place: int) -> str:
+    """The number with which a range ends that ends with this bin."""
+    return f"{column.bounds[place + 1] - (column.kind == 'integer'):.12g}"
+
+
+def _refuse_within_bin(column: DateColumn, value: object) -> None:
+    """Say which bin a single date is in, where that bin holds others as well."""
+    seconds = column.number_of(value)
+    low, high = column.ends
+    if seconds is None or column.is_circular or not low <= seconds <= high:
+        return
+    labels = column.code_labels()
+    label = labels[int(np.searchsorted(column.bounds, seconds, side="right")) - 1]
+    raise SettingError(
+        f"where asks for {column.name} = {brief(value)}, which cuts the bin {label}. A release knows dates "
+        f"by their bins; ask for {label}, or from one to another, as in "
+        f"{label}..{labels[column.declared - 1]}."
     )
 
 
@@ -102,11 +160,23 @@ def _bins(column: NumericColumn, text: str) -> Mask | None:
     if is_cut.any():
         raise SettingError(
             f"where asks for {column.name} = {text!r}, which cuts the bin {labels[int(np.argmax(is_cut))]}. "
-            f"A release knows numbers by their bins; ask for whole ones: {listed(map(str, labels), _SHOWN)}."
+            f"A release knows numbers by their bins; ask for whole ones, the nearest: "
+            f"{_nearest(column, is_touched, is_cut)}."
         )
     mask = np.zeros(column.size, dtype=np.bool_)
     mask[: column.declared] = is_touched
     return mask if mask.any() else None
+
+
+def _nearest(column: NumericColumn, is_touched: Mask, is_cut: Mask) -> str:
+    """The ranges of whole bins nearest to one that cuts some: those within it, and all that it touches."""
+    found = []
+    for mask in (is_touched & ~is_cut, is_touched):
+        places = np.flatnonzero(mask)
+        if len(places):
+            start, end = f"{column.bounds[places[0]]:.12g}", _last(column, int(places[-1]))
+            found.append(start if start == end else f"{start}-{end}")
+    return " or ".join(found)
 
 
 def _interval(text: str, *, whole: bool) -> tuple[float, float] | None:

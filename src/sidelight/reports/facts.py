@@ -28,10 +28,11 @@ from sidelight.privacy.event import (
 from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.releases.release import Release
 from sidelight.reports.words import joined, shortened
+from sidelight.select.judgement import OPTIONS
 from sidelight.uncertainty.error_bars import ErrorBars
 
-Step = Literal["total", "select", "measure", "quality"]
-STEPS: tuple[Step, ...] = ("total", "select", "measure", "quality")
+Step = Literal["total", "select", "follow", "measure", "quality"]
+STEPS: tuple[Step, ...] = ("total", "select", "follow", "measure", "quality")
 
 LARGE = 0.01
 """Share of the records from which on a cell is large: where errors matter most."""
@@ -129,6 +130,21 @@ class Facts:
         """How many events this step took."""
         return sum(1 for spending in self.spendings if spending.step == step)
 
+    @property
+    def learned(self) -> str:
+        """All that was learned from the private table, beside the number of records, in a sentence."""
+        chosen = (
+            "the choice of what to measure" if self.measured else "the choices that the model is made from"
+        )
+        parts = [
+            *(["these numbers"] if self.measured else []),
+            *([chosen] if self.times("select") else []),
+            *(["the choice of which model to follow"] if self.times("follow") else []),
+            *(["the measured quality"] if self.times("quality") else []),
+        ]
+        said = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+        return f"From the private table, nothing was learned but {said}"
+
 
 def collect(release: Release) -> Facts:
     """The facts of a release."""
@@ -159,7 +175,7 @@ def collect(release: Release) -> Facts:
 def step_of(event: Event) -> Step:
     """Which step of the loop an event paid for."""
     if isinstance(event, Selection):
-        return "select"
+        return "follow" if OPTIONS in event.what else "select"
     if event.what.startswith(MEAN_ERRORS):
         return "quality"
     return "total" if event.what == Marginal(()).describe() else "measure"

@@ -10,6 +10,7 @@ from html import escape
 import numpy as np
 
 from sidelight.models.model import Array
+from sidelight.reports import svg
 from sidelight.reports.facts import STEPS, Spending
 from sidelight.reports.layout import force_layout
 from sidelight.reports.pictures import OneWay, Structure, TwoWay
@@ -23,18 +24,14 @@ def budget_bar(key: str, spendings: Sequence[Spending], unspent: float, *, most:
     """A bar with one segment for each event, in order, coloured by step; the unspent part is hatched."""
     segments, at = [], 0.0
     for step, share in _in_order(spendings, most):
-        segments.append(
-            f'<rect class="{step}" x="{_at(1000 * at)}" y="0" width="{_at(1000 * share)}" height="36"/>'
-        )
+        segments.append(svg.bar(1000 * at, 0, 1000 * share, 36, step))
         at += share
     if unspent > 0.0005:
-        segments.append(
-            f'<rect class="unspent" x="{_at(1000 * at)}" y="0" width="{_at(1000 * unspent)}" height="36"/>'
-        )
+        segments.append(svg.bar(1000 * at, 0, 1000 * unspent, 36, "unspent"))
     shares = {step: sum(s.share for s in spendings if s.step == step) for step in STEPS}
     words = ", ".join(f"{share:.1%} to {step}" for step, share in shares.items() if share)
     description = f"{counted(len(spendings), 'event')}: {words or 'nothing spent'}; {unspent:.1%} not spent."
-    return _svg(key, "Where the budget went", description, 1000, 36, segments, stretch=True)
+    return svg.drawing(key, "Where the budget went", description, 1000, 36, segments, stretch=True)
 
 
 def one_way_chart(key: str, drawn: OneWay) -> str:
@@ -43,8 +40,8 @@ def one_way_chart(key: str, drawn: OneWay) -> str:
     title = f"Released counts of {drawn.values.attr}"
     top = float(max(_highest(drawn), 1e-9))
     if len(drawn.values.labels) <= 14:
-        return _svg(key, title, description, _WIDTH, 24 * len(drawn.counts) + 8, _bars(drawn, top))
-    return _svg(key, title, description, _WIDTH, 186, _columns(drawn, top))
+        return svg.drawing(key, title, description, _WIDTH, 24 * len(drawn.counts) + 8, _bars(drawn, top))
+    return svg.drawing(key, title, description, _WIDTH, 186, _columns(drawn, top))
 
 
 def heat_map(key: str, drawn: TwoWay) -> str:
@@ -57,13 +54,15 @@ def heat_map(key: str, drawn: TwoWay) -> str:
     single = drawn.counts[: drawn.down.rest, : drawn.across.rest]
     top = float(max(single.max(), 1e-9))
     shades = np.clip(np.ceil(drawn.counts / top * _SHADES), 0, _SHADES).astype(int)
-    parts = [f'<path class="ground" d="M{left} {above}h{_at(wide * columns)}v{_at(high * rows)}H{left}z"/>']
-    cell = f"h{_at(wide - 1)}v{_at(high - 1)}h-{_at(wide - 1)}z"
+    parts = [
+        f'<path class="ground" d="M{left} {above}h{svg.at(wide * columns)}v{svg.at(high * rows)}H{left}z"/>'
+    ]
+    cell = f"h{svg.at(wide - 1)}v{svg.at(high - 1)}h-{svg.at(wide - 1)}z"
     for shade in range(1, _SHADES + 1):
         # One path a shade keeps the page small; the gap between cells is drawn, not implied.
         at = np.argwhere(shades == shade)
         path = "".join(
-            f"M{_at(left + x * wide + 0.5)} {_at(above + y * high + 0.5)}{cell}" for y, x in at.tolist()
+            f"M{svg.at(left + x * wide + 0.5)} {svg.at(above + y * high + 0.5)}{cell}" for y, x in at.tolist()
         )
         if path:
             parts.append(f'<path class="heat" fill-opacity="{shade / _SHADES:.2f}" d="{path}"/>')
@@ -71,25 +70,25 @@ def heat_map(key: str, drawn: TwoWay) -> str:
         for (y, x), count in np.ndenumerate(drawn.counts):
             on = " on" if shades[y, x] > 0.8 * _SHADES else ""
             parts.append(
-                _text(left + (x + 0.5) * wide, above + (y + 0.5) * high + 4, _brief(count), f"mid{on}")
+                svg.label(left + (x + 0.5) * wide, above + (y + 0.5) * high + 4, _brief(count), f"mid{on}")
             )
     for y, label in enumerate(drawn.down.labels):
-        parts.append(_text(left - 6, above + (y + 0.5) * high + 4, shortened(label, 17), "end"))
+        parts.append(svg.label(left - 6, above + (y + 0.5) * high + 4, shortened(label, 17), "end"))
     bottom = above + rows * high
     names = [shortened(label, 16) for label in drawn.across.labels]
     longest = max(width(name) for name in names)
     if 6.8 * longest <= wide:
         for x, name in enumerate(names):
-            parts.append(_text(left + (x + 0.5) * wide, bottom + 16, name, "mid"))
-        return _svg(
+            parts.append(svg.label(left + (x + 0.5) * wide, bottom + 16, name, "mid"))
+        return svg.drawing(
             key, f"Released counts of {drawn.name}", _told_pair(drawn), _WIDTH, int(bottom) + 22, parts
         )
     tilt = 38 if wide >= 20 else 62
     for x, name in enumerate(names):
-        place = f"translate({_at(left + (x + 0.5) * wide + 4)} {_at(bottom + 12)}) rotate(-{tilt})"
+        place = f"translate({svg.at(left + (x + 0.5) * wide + 4)} {svg.at(bottom + 12)}) rotate(-{tilt})"
         parts.append(f'<text class="end" transform="{place}">{escape(name)}</text>')
     tall = int(bottom + 18 + (4.4 if tilt == 38 else 6.0) * longest)
-    return _svg(key, f"Released counts of {drawn.name}", _told_pair(drawn), _WIDTH, tall, parts)
+    return svg.drawing(key, f"Released counts of {drawn.name}", _told_pair(drawn), _WIDTH, tall, parts)
 
 
 def structure_graph(key: str, drawn: Structure) -> str:
@@ -102,13 +101,13 @@ def structure_graph(key: str, drawn: Structure) -> str:
         (x1, y1), (x2, y2) = where[one], where[other]
         parts.append(
             f'<line class="edge" stroke-width="{min(1.5 + 0.9 * (times - 1), 6):.1f}" '
-            f'x1="{_at(x1)}" y1="{_at(y1)}" x2="{_at(x2)}" y2="{_at(y2)}"/>'
+            f'x1="{svg.at(x1)}" y1="{svg.at(y1)}" x2="{svg.at(x2)}" y2="{svg.at(y2)}"/>'
         )
     for attr, (x, y) in where.items():
         kind = "node" if attr in drawn.measured else "node alone"
-        parts.append(f'<circle class="{kind}" cx="{_at(x)}" cy="{_at(y)}" r="6.5"/>')
+        parts.append(f'<circle class="{kind}" cx="{svg.at(x)}" cy="{svg.at(y)}" r="6.5"/>')
         parts.append(
-            _text(
+            svg.label(
                 x,
                 y + (21 if y > high / 2 else -12),
                 shortened(attr, 18 if len(where) <= 12 else 14),
@@ -120,7 +119,7 @@ def structure_graph(key: str, drawn: Structure) -> str:
     description = f"Measured together: {listed(pairs, most=30) or 'no attributes'}."
     if apart:
         description += f" Never measured: {listed((shortened(attr, 48) for attr in apart), most=30)}."
-    return _svg(key, "Which attributes were measured together", description, wide, high, parts)
+    return svg.drawing(key, "Which attributes were measured together", description, wide, high, parts)
 
 
 def _bars(drawn: OneWay, top: float) -> list[str]:
@@ -136,19 +135,20 @@ def _bars(drawn: OneWay, top: float) -> list[str]:
     for index, (label, count) in enumerate(zip(drawn.values.labels, counts, strict=True)):
         y = 24 * index + 4
         half = halves[index]
-        parts.append(_text(left - 6, y + 14, shortened(label, 17), "end"))
+        parts.append(svg.label(left - 6, y + 14, shortened(label, 17), "end"))
         if index != drawn.values.rest:
-            parts.append(_bar(left, y + 2, (right - left) * count / top, 16))
+            parts.append(svg.bar(left, y + 2, (right - left) * count / top, 16))
         if half is not None and index != drawn.values.rest:
             low, high = (
                 left + (right - left) * max(0.0, value) / top for value in (count - half, count + half)
             )
-            caps = f"M{_at(low)} {y + 6}v8M{_at(high)} {y + 6}v8"
-            parts.append(f'<path class="whisker" d="M{_at(low)} {y + 10}H{_at(high)}{caps}"/>')
-        if drawn.exact is not None and index != drawn.values.rest:
-            x = left + (right - left) * float(drawn.exact[index]) / top
-            parts.append(f'<path class="exact" d="M{_at(x)} {y}v20"/>')
-        parts.append(_text(_WIDTH - 2, y + 14, told[index], "end quiet"))
+            caps = f"M{svg.at(low)} {y + 6}v8M{svg.at(high)} {y + 6}v8"
+            parts.append(f'<path class="whisker" d="M{svg.at(low)} {y + 10}H{svg.at(high)}{caps}"/>')
+        for kind, beside in _beside(drawn):
+            if index != drawn.values.rest:
+                x = left + (right - left) * float(beside[index]) / top
+                parts.append(f'<path class="{kind}" d="M{svg.at(x)} {y}v20"/>')
+        parts.append(svg.label(_WIDTH - 2, y + 14, told[index], "end quiet"))
     parts.append(f'<path class="axis" d="M{left} 2v{24 * len(drawn.counts) + 4}"/>')
     return parts
 
@@ -160,16 +160,16 @@ def _columns(drawn: OneWay, top: float) -> list[str]:
     for index, count in enumerate(drawn.counts.tolist()):
         x = left + index * wide
         y = below - (below - above) * count / top
-        parts.append(_bar(x + 0.5, y, wide - 1, below - y))
+        parts.append(svg.bar(x + 0.5, y, wide - 1, below - y))
         if drawn.half is not None:
             half = float(drawn.half[index])
             low, high = (
                 below - (below - above) * max(0.0, value) / top for value in (count - half, count + half)
             )
-            parts.append(f'<path class="whisker" d="M{_at(x + wide / 2)} {_at(low)}V{_at(high)}"/>')
-        if drawn.exact is not None:
-            y = below - (below - above) * float(drawn.exact[index]) / top
-            parts.append(f'<path class="exact" d="M{_at(x)} {_at(y)}h{_at(wide)}"/>')
+            parts.append(f'<path class="whisker" d="M{svg.at(x + wide / 2)} {svg.at(low)}V{svg.at(high)}"/>')
+        for kind, beside in _beside(drawn):
+            y = below - (below - above) * float(beside[index]) / top
+            parts.append(f'<path class="{kind}" d="M{svg.at(x)} {svg.at(y)}h{svg.at(wide)}"/>')
     parts.append(f'<path class="axis" d="M{left} {below}H{right}"/>')
     labels = drawn.values.labels
     for at, label, anchor in (
@@ -177,15 +177,21 @@ def _columns(drawn: OneWay, top: float) -> list[str]:
         ((left + right) / 2, labels[len(labels) // 2], "mid"),
         (right, labels[-1], "end"),
     ):
-        parts.append(_text(at, below + 18, shortened(label, 17), anchor))
-    parts.append(_text(left, 12, f"highest {number(float(drawn.counts.max()))}", "start quiet"))
+        parts.append(svg.label(at, below + 18, shortened(label, 17), anchor))
+    parts.append(svg.label(left, 12, f"highest {number(float(drawn.counts.max()))}", "start quiet"))
     return parts
 
 
 def _highest(drawn: OneWay) -> float:
     reaching: Array = drawn.counts if drawn.half is None else drawn.counts + drawn.half
     single = slice(drawn.values.rest)
-    return float(max(reaching[single].max(), 0.0 if drawn.exact is None else drawn.exact[single].max()))
+    return float(max(counts[single].max() for counts in (reaching, *(one for _, one in _beside(drawn)))))
+
+
+def _beside(drawn: OneWay) -> list[tuple[str, Array]]:
+    """Counts that are marked on the bars, and how the page's style sheet calls them."""
+    marked = {"exact": drawn.exact, "public": drawn.public}
+    return [(kind, counts) for kind, counts in marked.items() if counts is not None]
 
 
 def _told(drawn: OneWay) -> str:
@@ -214,37 +220,6 @@ def _in_order(spendings: Sequence[Spending], most: int) -> Iterable[tuple[str, f
         return [(spending.step, spending.share) for spending in spendings]
     steps = dict.fromkeys(spending.step for spending in spendings)
     return [(step, sum(s.share for s in spendings if s.step == step)) for step in steps]
-
-
-def _svg(
-    key: str,
-    title: str,
-    description: str,
-    wide: int,
-    high: int,
-    parts: Iterable[str],
-    *,
-    stretch: bool = False,
-) -> str:
-    ratio = ' preserveAspectRatio="none"' if stretch else ""
-    return (
-        f'<svg viewBox="0 0 {wide} {high}" role="img" aria-labelledby="{key}-t {key}-d"{ratio}>'
-        f'<title id="{key}-t">{escape(title)}</title><desc id="{key}-d">{escape(description)}</desc>'
-        f"{''.join(parts)}</svg>"
-    )
-
-
-def _bar(x: float, y: float, wide: float, high: float) -> str:
-    return f'<rect class="bar" x="{_at(x)}" y="{_at(y)}" width="{_at(wide)}" height="{_at(high)}"/>'
-
-
-def _text(x: float, y: float, text: str, kind: str) -> str:
-    return f'<text class="{kind}" x="{_at(x)}" y="{_at(y)}">{escape(text)}</text>'
-
-
-def _at(value: float) -> str:
-    """A coordinate, to a tenth."""
-    return f"{value:.1f}".removesuffix(".0")
 
 
 def _brief(count: float) -> str:

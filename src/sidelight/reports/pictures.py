@@ -7,16 +7,19 @@ dropped silently: neighbouring bins are added up, rare labels become "others".
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.columns.column import BinnedColumn
+from sidelight.data.columns.column import BinnedColumn, Column
 from sidelight.data.domain import Attrs
-from sidelight.models.model import Array
+from sidelight.models.evidence import Evidence, along
+from sidelight.models.model import Array, Model
 from sidelight.queries.query import Marginal
 from sidelight.releases.release import Release
+from sidelight.releases.where import Where
 from sidelight.reports.words import joined
 from sidelight.uncertainty.error_bars import ErrorBars
 
@@ -46,10 +49,10 @@ class Values:
     attr: str
     labels: tuple[str, ...]
     place: NDArray[np.int64]
-    """For each code, the position of the label that it is drawn under."""
+    """For each code that is drawn, the position of the label that it is drawn under."""
     is_ordered: bool
     size: int
-    """The number of codes."""
+    """The number of codes that are drawn."""
 
     @property
     def is_merged(self) -> bool:
@@ -90,6 +93,8 @@ class OneWay:
     """What the interval includes, in words."""
     exact: Array | None = None
     """PRIVATE: the exact counts, if a comparison was asked for."""
+    public: Array | None = None
+    """Counts of public records, scaled to as many as were released, if a comparison was asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,29 +130,116 @@ class Structure:
     """How many attributes are not drawn."""
 
 
-def values_of(release: Release, attr: str, *, most: int | None = None) -> Values:
-    """An attribute's values, merged to at most ``most`` positions, or to as many as one chart holds."""
-    labels, ordered = _labels(release, attr)
-    size = len(labels)
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """Released counts over some attributes, of the records that meet a condition."""
+
+    release: Release
+    attrs: Attrs
+    evidence: Evidence
+    """The condition; empty where all records are counted."""
+
+    @classmethod
+    def of(cls, release: Release, attrs: Attrs, where: Where | None = None) -> "Conditioned":
+        """These attributes, under a condition as ``Release.answer`` takes it."""
+        return cls(release, attrs, release.evidence(where) if where else {})
+
+    @property
+    def joint(self) -> Attrs:
+        """The attributes, and those that the condition is about."""
+        return (*self.attrs, *(attr for attr in self.evidence if attr not in self.attrs))
+
+    @cached_property
+    def bars(self) -> ErrorBars:
+        """Counts of all of these, and their errors."""
+        return self.release.error_bars(self.joint)
+
+    @cached_property
+    def allowed(self) -> NDArray[np.bool_]:
+        """Which of these counts the condition allows."""
+        return np.broadcast_to(along(self.joint, self.evidence) > 0, self.bars.estimate.shape)
+
+    def codes(self, attr: str) -> NDArray[np.int64]:
+        """The codes of an attribute that the condition allows."""
+        size = self.release.model.domain.sizes[attr]
+        return np.flatnonzero(self.evidence.get(attr, np.ones(size)) > 0)
+
+    def counts(self, of: Array | None = None) -> Array:
+        """Counts over the attributes alone; of another table over ``joint``, if one is given."""
+        counts = self.bars.estimate if of is None else of
+        summed = np.where(self.allowed, counts, 0.0).sum(axis=tuple(range(len(self.attrs), counts.ndim)))
+        return np.asarray(summed[np.ix_(*(self.codes(attr) for attr in self.attrs))])
+
+    def public(self, model: Model) -> Array:
+        """The same counts of public records, scaled to as many records as were released."""
+        counts = np.asarray(model.count(self.joint), dtype=np.float64)
+        return self.counts(counts) * (self.bars.total / (counts.sum() or 1.0))
+
+    def values(self, attr: str, *, most: int | None = None) -> Values:
+        """An attribute's values, merged to at most ``most`` positions, or to as many as one chart holds."""
+        labels, ordered = _labels(self.release, attr)
+        codes = self.codes(attr)
+        apart = tuple(axis for axis, name in enumerate(self.attrs) if name != attr)
+        return arranged(
+            attr,
+            tuple(labels[code] for code in codes),
+            self.counts().sum(axis=apart),
+            ordered=int((codes < ordered).sum()),
+            most=most,
+        )
+
+    def half(self, values: Values) -> Array | None:
+        """Half the width of the interval at each position of the first attribute's values."""
+        if self.bars.standard_error is None:
+            return None
+        codes, halves = self.codes(values.attr), []
+        for place in range(len(values.labels)):
+            at = np.zeros(self.bars.estimate.shape[0], dtype=np.bool_)
+            at[codes[values.place == place]] = True
+            summed = self.bars.sum(self.allowed & at.reshape([-1] + [1] * (self.allowed.ndim - 1)))
+            interval = summed.interval()
+            assert interval is not None  # what is known of the parts is known of their sum
+            halves.append(float(interval[1] - summed.estimate))
+        return np.array(halves)
+
+
+def arranged(
+    attr: str, labels: tuple[str, ...], counts: Array, *, ordered: int, most: int | None = None
+) -> Values:
+    """Values as one chart holds them; the first ``ordered`` labels follow each other by size."""
     limit = most if most is not None else (_COLUMNS if ordered else _LABELLED)
-    if size <= limit:
-        return Values(attr, labels, np.arange(size), bool(ordered), size)
+    if len(labels) <= limit:
+        return Values(attr, labels, np.arange(len(labels)), bool(ordered), len(labels))
     if ordered:
         return _neighbours(attr, labels, ordered, limit)
-    return _most_frequent(attr, labels, release.count(attr), limit)
+    return _most_frequent(attr, labels, counts, limit)
 
 
-def one_way(release: Release, attr: str) -> OneWay:
+def labels_of(column: Column) -> tuple[tuple[str, ...], int]:
+    """A label for each code of a column, and how many of the first codes are ordered by size."""
+    labels = tuple(str(label) for label in column.code_labels())
+    return labels, column.declared if isinstance(column, BinnedColumn) else 0
+
+
+def values_of(release: Release, attr: str, *, most: int | None = None) -> Values:
+    """An attribute's values, merged to at most ``most`` positions, or to as many as one chart holds."""
+    return Conditioned.of(release, (attr,)).values(attr, most=most)
+
+
+def one_way(
+    release: Release, attr: str, where: Where | None = None, *, public: Model | None = None
+) -> OneWay:
     """The released counts of one attribute, with the errors that the release knows of."""
-    values = values_of(release, attr)
-    bars = release.error_bars(attr)
+    asked = Conditioned.of(release, (attr,), where)
+    values, bars = asked.values(attr), asked.bars
     return OneWay(
         values,
-        values.merge(bars.estimate),
-        half=_half(bars, values),
+        values.merge(asked.counts()),
+        half=asked.half(values),
         stddev=None if bars.noise_error is None else float(bars.noise_error.max()),
         model_error=None if bars.model_error is None else float(bars.model_error.max()),
         about=bars.words,
+        public=None if public is None else values.merge(asked.public(public)),
     )
 
 
@@ -165,14 +257,14 @@ def attributes_drawn(release: Release) -> Attrs:
 def two_way(release: Release) -> list[TwoWay]:
     """The most informative pairs; measured pairs come before others."""
     domain = release.model.domain
-    small = [pair for pair in _pairs_measured(release) if domain.size(pair) <= _PAIR_CELLS]
+    small = [attrs for attrs in _pairs_measured(release) if domain.size(attrs) <= _PAIR_CELLS]
     drawn = _most_informative(release, small[:_PAIRS_TRIED], TWO_WAY, least=1e-6)
     if len(drawn) < TWO_WAY:
         known = set(small)
-        others = (pair for pair in itertools.combinations(domain.attrs[:ONE_WAY], 2) if pair not in known)
-        fitting = [pair for pair in others if domain.size(pair) <= _PAIR_CELLS]
+        others = (attrs for attrs in itertools.combinations(domain.attrs[:ONE_WAY], 2) if attrs not in known)
+        fitting = [attrs for attrs in others if domain.size(attrs) <= _PAIR_CELLS]
         drawn += _most_informative(release, fitting[:_PAIRS_TRIED], TWO_WAY - len(drawn), least=0.005)
-    return [_pair(release, pair, information) for pair, information in drawn]
+    return [replace(pair(release, attrs), information=information) for attrs, information in drawn]
 
 
 def structure(release: Release) -> Structure:
@@ -184,29 +276,16 @@ def structure(release: Release) -> Structure:
         attrs = domain.canonical(measurement.query.attrs)
         for attr in attrs:
             degree[attr] = degree.get(attr, 0) + len(attrs)
-        for pair in itertools.combinations(attrs, 2):
-            edges[pair] = edges.get(pair, 0) + 1
+        for both in itertools.combinations(attrs, 2):
+            edges[both] = edges.get(both, 0) + 1
     ranked = sorted(domain.attrs, key=lambda attr: -degree.get(attr, 0))
     drawn = set(ranked[:STRUCTURE])
     return Structure(
         attrs=tuple(attr for attr in domain.attrs if attr in drawn),
-        edges={pair: times for pair, times in edges.items() if drawn.issuperset(pair)},
+        edges={both: times for both, times in edges.items() if drawn.issuperset(both)},
         measured=frozenset(degree),
         left_out=len(domain) - len(drawn),
     )
-
-
-def _half(bars: ErrorBars, values: Values) -> Array | None:
-    """Half the width of the interval at each position; merged values have the interval of their sum."""
-    if bars.standard_error is None:
-        return None
-    halves = []
-    for place in range(len(values.labels)):
-        summed = bars.sum(values.place == place)
-        interval = summed.interval()
-        assert interval is not None  # what is known of the parts is known of their sum
-        halves.append(float(interval[1] - summed.estimate))
-    return np.array(halves)
 
 
 def _marginals(release: Release) -> list[Attrs]:
@@ -219,14 +298,14 @@ def _pairs_measured(release: Release) -> list[Attrs]:
     found = sorted(
         ((len(attrs), canonical(attrs)) for attrs in _marginals(release)), key=lambda item: item[0]
     )
-    pairs = (pair for _, attrs in found for pair in itertools.combinations(attrs, 2))
+    pairs = (both for _, attrs in found for both in itertools.combinations(attrs, 2))
     return list(dict.fromkeys(pairs))
 
 
 def _most_informative(
     release: Release, pairs: Iterable[Attrs], most: int, *, least: float
 ) -> list[tuple[Attrs, float]]:
-    scored = [(pair, mutual_information(release.count(pair))) for pair in pairs]
+    scored = [(attrs, mutual_information(release.count(attrs))) for attrs in pairs]
     kept = [item for item in scored if item[1] >= least]
     return sorted(kept, key=lambda item: -item[1])[:most]
 
@@ -244,19 +323,25 @@ def mutual_information(counts: Array) -> float:
     return max(0.0, float((joint[held] * np.log2(joint[held] / apart[held])).sum()))
 
 
-def _pair(release: Release, pair: Attrs, information: float) -> TwoWay:
-    one, other = (values_of(release, attr, most=_SIDE) for attr in pair)
+def pair(
+    release: Release, attrs: Attrs, where: Where | None = None, *, public: Model | None = None
+) -> TwoWay:
+    """The counts of two attributes, of the records that meet a condition; or those of public records."""
+    asked = Conditioned.of(release, attrs, where)
+    sides = [asked.values(attr, most=_SIDE) for attr in attrs]
+    counts = asked.counts() if public is None else asked.public(public)
     # The side with fewer values goes across, where labels have less room.
-    down, across = (one, other) if len(one.labels) >= len(other.labels) else (other, one)
-    counts = across.merge(down.merge(release.count((down.attr, across.attr))), axis=1)
-    bars = release.error_bars(pair)
+    if len(sides[0].labels) < len(sides[1].labels):
+        sides, counts = sides[::-1], counts.T
+    down, across = sides
+    bars = asked.bars
     return TwoWay(
         down,
         across,
-        counts,
+        across.merge(down.merge(counts), axis=1),
         stddev=None if bars.noise_error is None else float(bars.noise_error.max()),
         model_error=None if bars.model_error is None else float(bars.model_error.max()),
-        information=information,
+        information=mutual_information(counts),
     )
 
 
@@ -265,9 +350,7 @@ def _labels(release: Release, attr: str) -> tuple[tuple[str, ...], int]:
     size = release.model.domain.sizes[attr]
     if release.schema is None:
         return tuple(str(code) for code in range(size)), size
-    column = release.schema.column(attr)
-    labels = tuple(str(label) for label in column.code_labels())
-    return labels, column.declared if isinstance(column, BinnedColumn) else 0
+    return labels_of(release.schema.column(attr))
 
 
 def _neighbours(attr: str, labels: tuple[str, ...], ordered: int, limit: int) -> Values:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidelight.errors import SidelightError
-from sidelight.mechanisms.aperture.arbiter import ALL, RELATIONS
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.releases.card import Card
 from sidelight.releases.public_data import told_of
+from sidelight.releases.quality import SHARE
 from sidelight.releases.release import Release
 from sidelight.reports.words import joined, listed, number, percent, shortened, tiny
 
-_LINE, _LINE_BREAK = "\n", " \\\n    "
+_LINE_BREAK = " \\\n    "
 _NOTHING = object()
 _DIFFERENCE = (
     "Each difference is the root mean square over the measured numbers, in records, less the part "
@@ -59,8 +59,10 @@ class Provenance:
     """How to cite a release, and how to make another like it."""
 
     citation: str
+    ledger: str
+    """The command that opens a ledger like this one, for another table."""
     command: str
-    """The commands that repeat the plan; FOLDER is the release, other capitals are the reader's own files."""
+    """The command that repeats the plan; FOLDER is the release, other capitals are the reader's own names."""
     unsaid: tuple[tuple[str, str], ...]
     """Settings that differ from the mechanism's defaults and cannot be given on a command line."""
     settings: tuple[tuple[str, str], ...]
@@ -88,17 +90,14 @@ def left_out(card: Card) -> tuple[str, ...]:
     told = card.aperture
     if told is None:
         return ()
-    if told.is_bare or ALL in told.cut:
+    if told.is_bare or (told.cut and not told.public_records):
         return (
             "Public data were left out: the private table's answers alone were found to be closer to it.",
         )
     if not told.cut:
         return ()
-    if RELATIONS in told.cut:
-        about = "attributes go together"
-    else:
-        named = listed([shortened(attr, 80) for attr in told.cut], most=20)
-        about = f"{named} {'goes' if len(told.cut) == 1 else 'go'} together with other attributes"
+    named = listed([shortened(attr, 80) for attr in told.cut], most=20)
+    about = f"{named} {'goes' if len(told.cut) == 1 else 'go'} together with other attributes"
     return (
         f"Cut off from the public data, because it was found to mislead: what they say about how {about}.",
     )
@@ -118,16 +117,18 @@ def provenance(release: Release, title: str) -> Provenance:
     changed = _changed(card)
     return Provenance(
         citation=", ".join(told) + ".",
+        ledger=_ledger(card),
         command=_command(card, {name: value for name, value in changed.items() if not _is_nested(value)}),
         unsaid=_pairs({name: value for name, value in changed.items() if _is_nested(value)}),
         settings=_pairs(card.settings),
     )
 
 
-def _command(card: Card, settings: Mapping[str, Any]) -> str:
-    """The commands that repeat the plan, with placeholders for the reader's files.
+def _ledger(card: Card) -> str:
+    """The command that opens a ledger under which the plan can be repeated for another table.
 
-    They open a suitable ledger first: δ and the unit of a release are those of its ledger.
+    δ and the unit of a release are those of its ledger. A table has one ledger: a second one would not know
+    what the first has spent.
     """
     ledger = f"sidelight ledger open LEDGER --epsilon {card.epsilon!r} --delta {card.delta!r}"
     ledger += f" --unit {card.unit.relation}"
@@ -135,13 +136,30 @@ def _command(card: Card, settings: Mapping[str, Any]) -> str:
         ledger += f" --person {shlex.quote(card.unit.person)}"
     elif card.unit.records != 1:
         ledger += f" --records {card.unit.records}"
+    return ledger
+
+
+def _command(card: Card, settings: Mapping[str, Any]) -> str:
+    """The command that repeats the plan, with placeholders for the reader's files and approvers."""
     parts = ["sidelight release PRIVATE.csv", "--schema FOLDER/schema.toml", "--ledger LEDGER", "--out NEW"]
     parts += [f"--mechanism {shlex.quote(card.mechanism)}", f"--epsilon {card.epsilon!r}"]
     parts += [f"--workload {_workload(card)}"]
     parts += ["--public PUBLIC.csv"] if card.public else []
+    share = card.quality_share
+    parts += [] if share in (None, SHARE) else [f"--quality-share {share!r}"]
+    parts += ["--accept CRITERIA.toml"] if card.acceptance else []
     parts += ["--bins 'as declared'"] if card.bins == "as declared" else []
     parts += [f"--set {shlex.quote(f'{name}={_as_setting(value)}')}" for name, value in settings.items()]
-    return _LINE.join([ledger, _LINE_BREAK.join(parts)])
+    parts += [f"--reuse {name}" for name in _numbered("EARLIER", len(card.reused))]
+    parts += [f"--project {shlex.quote(card.ledger.project)}"] if card.ledger.project is not None else []
+    # Whoever approved this run did not approve the next one.
+    parts += [f"--approved-by {name}" for name in _numbered("APPROVER", len(card.ledger.approved_by))]
+    return _LINE_BREAK.join(parts)
+
+
+def _numbered(name: str, number: int) -> list[str]:
+    """A placeholder for each of so many names."""
+    return [name] if number == 1 else [f"{name}_{place}" for place in range(1, number + 1)]
 
 
 def _workload(card: Card) -> str:
@@ -182,9 +200,18 @@ def _different(card: Card) -> Iterator[Apart]:
 
 
 def _moved(card: Card) -> Iterator[Apart]:
-    """How far APERTURE moved away from public records, also from those that it left out in the end."""
+    """How far APERTURE moved away from public records, also from those that it left out in the end.
+
+    Marginals that the public data do not tell of are left out: there, it moved away from a mere guess.
+    """
     opened = card.aperture.marginals if card.aperture else ()
+    records = card.public.columns if card.public else {}
     for one in sorted(opened, key=lambda one: -one.moved):
+        is_told = one.told_by_public
+        if is_told is None:  # an older card
+            is_told = not records or all(records.get(attr) for attr in one.attrs)
+        if not is_told:
+            continue
         yield Apart(joined(one.attrs), percent(one.moved))
 
 

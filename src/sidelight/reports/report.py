@@ -4,7 +4,6 @@ A safe report is made from the release alone. With ``against`` it also holds exa
 then PRIVATE: the page says so in red at its top, and so does the file's name.
 """
 
-import shlex
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from sidelight._files import named, write_text
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
 from sidelight.releases.card import NO_LEDGER
+from sidelight.releases.compared import Compared, compared
 from sidelight.releases.quality import WORDS
 from sidelight.releases.release import Release
 from sidelight.reports import figures, pictures, words
@@ -21,6 +21,8 @@ from sidelight.reports.exact import Gap, compare, with_exact
 from sidelight.reports.facts import Expected, Measured, collect, expected_errors
 from sidelight.reports.pictures import OneWay
 from sidelight.reports.provenance import left_out, provenance, public_part
+from sidelight.reports.story import story
+from sidelight.reports.templating import environment
 
 MOST_BYTES = 2_000_000
 """Largest size of a report."""
@@ -73,7 +75,8 @@ def private_name(path: Path) -> Path:
 def render(release: Release, *, against: Any = None, title: str | None = None) -> str:
     """The page as text."""
     facts = collect(release)
-    table = None if against is None else _table(against, release)
+    beside = None if against is None else _beside(against, release)
+    table = None if beside is None else beside.table
     drawn = [pictures.one_way(release, attr) for attr in pictures.attributes_drawn(release)]
     pairs = pictures.two_way(release)
     comparison = None
@@ -110,7 +113,9 @@ def render(release: Release, *, against: Any = None, title: str | None = None) -
         by_attribute=_by_attribute(release),
         left_out=left_out(release.card),
         has_ledger=release.card.ledger.name != NO_LEDGER,
+        story_svg=story("story", history) if len(history := release.card.ledger.history) > 1 else "",
         comparison=comparison,
+        comparison_remark="" if beside is None else beside.remark,
         provenance=provenance(release, title),
         quality_words=WORDS,
         most={"first": _FIRST, "events": _EVENTS, "rows": _ROWS, "names": _NAMES},
@@ -189,33 +194,14 @@ def _others(release: Release, drawn: list[OneWay]) -> list[tuple[str, int, str, 
     return summaries
 
 
-def _table(against: Any, release: Release) -> Table:
-    if isinstance(against, Table):
-        return against
-    if release.schema is None:
+def _beside(against: Any, release: Release) -> Compared:
+    if release.schema is None and not isinstance(against, Table):
         raise DataError(
             "this release holds codes and no schema, so a table cannot be read for it; give a Table of codes."
         )
-    return Table.read(against, release.schema)
+    return compared(against, release)
 
 
 @cache
 def _template() -> Any:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("sidelight.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "number": words.number,
-        "percent": words.percent,
-        "chance": words.chance,
-        "tiny": words.tiny,
-        "quoted": shlex.quote,
-    }
-    environment.globals |= {"counted": words.counted, "listed": words.listed, "zip": zip}
-    return environment.get_template("report.html.j2")
+    return environment("sidelight.reports").get_template("report.html.j2")

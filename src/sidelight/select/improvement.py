@@ -2,26 +2,22 @@
 
     score_c = w_c · EI_c(E_c),      E_c = ‖x_c − μ_c‖₁,      0 < w_c ≤ 1
 
-The cells are taken to deviate from the model with variances r² v_i, in given proportions v; earlier
-measurements already hold each with a precision P. r is chosen so that the expected error is E. Measuring adds
-the precision 1/σ²:
+The cells are taken to deviate from the model with variances r² v_i, in given proportions v; r is such that
+the expected error is E. Earlier measurements hold each cell with a precision P; measuring adds 1/σ²:
 
-    E        =     C Σ_i (1/(r² v_i) + P)^(−½)                C = √(2/π)
-    EI(E)    = E − C Σ_i (1/(r² v_i) + P + 1/σ²)^(−½)
+    E      = C Σ_i r √v_i                                                             C = √(2/π)
+    EI(E)  = C Σ_i (1/(r² v_i) + P)^(−½)  −  C Σ_i (1/(r² v_i) + P + 1/σ²)^(−½)
 
-and beyond the error C·cells/√P that P alone allows, r = ∞. A large marginal that noise would swamp
-scores about 0, and not far below it.
+A large marginal that noise would swamp scores about 0, and not far below it; so does one that is known well.
 
-Sensitivity. Write A_i = 1/(r² v_i). Both sums grow as r does, and term by term
+Sensitivity. r is in proportion to E, and the slopes in E of the two sums are
 
-    d/dA (A + P + 1/σ²)^(−½)  ≤  d/dA (A + P)^(−½)   in size, since t^(−3/2) falls in t,
+    Σ_i √v_i (1 + P r² v_i)^(−3/2) / Σ_i √v_i     and     Σ_i √v_i (1 + (P + 1/σ²) r² v_i)^(−3/2) / Σ_i √v_i,
 
-so what is left after measuring grows with E by a slope in [0, 1]; so does EI. At r = ∞ the second sum
-stays and EI has slope 1: no jump. Hence |EI(E) − EI(E′)| ≤ |E − E′| ≤ Δ₁ of the marginal, for any v,
-P and σ, which are all public. A found root is off by a residual e = |E − C Σ (…)|; by the same slope
-EI is off by at most e. Errors are cut at 4n (cutting is 1-Lipschitz), and residuals are kept below n·2⁻⁴².
-Each of the three sums adds positive numbers by pairs, with less than 64 roundings of each: for a sum of at
-most 4n, less than n·2⁻⁴⁴. Twice n·2⁻⁴⁰ is added to the sensitivity.
+the second at most the first, term by term, and both in [0, 1]; so is their difference. Hence
+|EI(E) − EI(E′)| ≤ |E − E′| ≤ Δ₁ of the marginal, for any v, P and σ, which are all public. Errors are cut at
+4n (cutting is 1-Lipschitz). Each sum adds positive numbers by pairs, with less than 64 roundings of each: for
+a sum of at most 4n, less than n·2⁻⁴⁴. Twice n·2⁻⁴⁰ is added to the sensitivity.
 """
 
 import math
@@ -45,8 +41,6 @@ Array = NDArray[np.float64]
 _C1 = math.sqrt(2 / math.pi)
 _BINS_PER_OCTAVE = 8
 """Cells whose v differ by less than a twelfth are grouped; this moves the sums by less than a thousandth."""
-_MOST_STEPS = 240
-"""Most steps of the search for r. Every third halves its bracket in ln r, more often than doubles need."""
 _SLACK = Fraction(1, 2**40)
 
 
@@ -80,39 +74,10 @@ class Profile:
         left = self.cells / np.sqrt((reach * self.roots) ** -2.0 + precision)
         return _C1 * float(left.sum())
 
-    def reach(self, error: float, precision: float, residual: float) -> float:
-        """The r at which the expected error is this one, to within a residual; ∞ where there is none."""
-        if error <= residual:
-            return 0.0
-        if precision > 0.0 and error >= _C1 * self.cells.sum() / math.sqrt(precision):
-            return math.inf
-        # r is at least what it would be without P, and the error at r grows at most in proportion to r.
-        low = error / (_C1 * float(self.cells @ self.roots))
-        if precision == 0.0:
-            return low
-        high, reach = math.inf, low
-        for step in range(_MOST_STEPS):
-            found = self.expected_error(reach, precision)
-            if abs(found - error) <= residual:
-                break
-            low, high = (reach, high) if found < error else (low, reach)
-            # Newton's step in ln r where it stays inside the bracket; every third step halves the bracket.
-            square = (reach * self.roots) ** -2.0
-            slope = _C1 * float(self.cells @ (square * (square + precision) ** -1.5))
-            newton = reach * math.exp(max(-8.0, min(8.0, (error - found) / slope))) if slope > 0 else math.inf
-            if step % 3 < 2 and low < newton < high:
-                reach = newton
-            else:
-                reach = 16.0 * low if high == math.inf else math.sqrt(low * high)
-        return reach
-
-    def improvement(self, error: float, *, precision: float, stddev: float, residual: float) -> float:
-        """EI(E): the expected error now, less what would be left of it."""
-        reach = self.reach(error, precision, residual)
-        after = precision + 1.0 / stddev**2
-        if math.isinf(reach):
-            return error - float(_C1 * self.cells.sum() / math.sqrt(after))
-        return error - self.expected_error(reach, after)
+    def improvement(self, error: float, *, precision: float, stddev: float) -> float:
+        """EI(E): what is expected to be left of the error by P, less what measuring leaves of it."""
+        reach = error / (_C1 * float(self.cells @ self.roots))
+        return self.expected_error(reach, precision) - self.expected_error(reach, precision + stddev**-2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +116,6 @@ class ExpectedImprovement(Score):
 
     def _score(self, prospect: Prospect, counts: Array, exact: NDArray[Any]) -> float:
         error = min(float(np.abs(exact - np.maximum(counts, 0.0)).sum()), 4.0 * self.total)
-        gain = prospect.profile.improvement(
-            error, precision=prospect.precision, stddev=self.stddev, residual=self.total * 2.0**-42
+        return prospect.weight * prospect.profile.improvement(
+            error, precision=prospect.precision, stddev=self.stddev
         )
-        return prospect.weight * gain

@@ -15,8 +15,8 @@ class GroupShare:
     name: str
     epsilon: float | None
     """ε of its people; None if they are public."""
-    size: float
-    """How many people: public, or measured."""
+    records: float
+    """How many values: public, or measured."""
     weight: float
     """Its share of the estimate."""
     estimate: float
@@ -62,7 +62,7 @@ class MixedAnswer:
                 {
                     "name": group.name,
                     "epsilon": group.epsilon,
-                    "size": group.size,
+                    "records": group.records,
                     "weight": group.weight,
                     "estimate": group.estimate if group.was_asked else None,
                     "standard_error": group.standard_error if group.was_asked else None,

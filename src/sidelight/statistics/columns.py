@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sidelight.data.columns.column import LARGEST
 from sidelight.data.columns.value import NO_TEXT, is_missing, moment_of, number_of, text_of
 from sidelight.data.reading.each import Each
+from sidelight.data.reading.file_format import FileFormat
 from sidelight.errors import DataError, SettingError
 
 Missing = float | Literal["refuse"]
@@ -24,14 +25,14 @@ Missing = float | Literal["refuse"]
 CellKind = Literal["text", "number", "boolean", "date"]
 
 
-def read_columns(table: Any, names: Sequence[str]) -> dict[str, Each]:
-    """These columns, in the order of the records.
+def read_columns(table: Any, names: Sequence[str], file: FileFormat | None = None) -> dict[str, Each]:
+    """These columns, in the order of the records; ``file`` says how a file of text is written.
 
     >>> read_columns({"age": [30, "40"], "sex": ["f", "m"]}, ["age"])["age"].values
     [30, '40']
     """
     if isinstance(table, (str, Path)) or type(table).__name__ == "DuckDBPyRelation":
-        columns = _from_source(table, names)
+        columns = _from_source(table, names, FileFormat() if file is None else file)
     elif isinstance(table, Mapping):
         _check_names(names, list(table))
         columns = {name: Each(table[name]) for name in names}
@@ -151,16 +152,20 @@ _MEANINGS: dict[CellKind, Callable[[object], Any]] = {
 }
 
 
-def _from_source(table: Any, names: Sequence[str]) -> dict[str, Each]:
+def _from_source(table: Any, names: Sequence[str], file: FileFormat) -> dict[str, Each]:
     from sidelight.data.engines.duckdb import DuckDBSource
     from sidelight.data.reading.read import describe, open_source
 
-    source = open_source(table)
+    source = open_source(table, file=file)
     if not isinstance(source, DuckDBSource):
         raise DataError(f"{describe(table)} is in a database; this reads files and frames.")
     _check_names(names, source.names)
     parts = source.columns([source.names.index(name) for name in names])
-    return {name: Each.joined([Each(part.column(i)) for part in parts]) for i, name in enumerate(names)}
+    comma = source.kind == "file.csv" and file.decimal == ","
+    return {
+        name: Each.joined([Each(part.column(i), comma=comma) for part in parts])
+        for i, name in enumerate(names)
+    }
 
 
 def _from_frame(table: Any, names: Sequence[str]) -> dict[str, Each]:

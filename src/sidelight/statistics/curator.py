@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.curator.door import Door
+from sidelight.data.people import people_key
 from sidelight.errors import DataError, SettingError
 from sidelight.measurement import gaussian, laplace
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
+from sidelight.privacy.marks import new_key
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.grid import Array, Grid, Whole
 from sidelight.statistics.group import Group
+from sidelight.statistics.people import kept_values, require_named, words_of_numbers
 from sidelight.statistics.quantile import exponential_quantile
 
 Members = tuple[int, ...]
@@ -86,17 +89,19 @@ class GroupCurator(_SumCurator):
     def __init__(self, groups: Sequence[Group], grid: Grid, **settings: Any) -> None:
         super().__init__(**settings)
         self.grid = grid
-        self._groups = tuple(groups)
+        self._names = tuple(group.name for group in groups)
+        # PRIVACY: from here on nothing but the kept values of each person is there to be looked at.
+        self._values = _kept_of_groups(groups, self.unit)
 
     def public_sizes(self) -> Array:
-        """How many people each group has; refused where one person can change that."""
+        """How many values each group has; refused where one person can change that."""
         if not self.unit.total_is_public:
-            raise SettingError("group sizes are private under add-or-remove; they are measured, at a cost.")
+            raise SettingError("group sizes are private under this unit; they are measured, at a cost.")
         # PRIVACY: neighbouring groups have the same n under replacement, so n is public (spec 9.2, N9).
-        return np.array([group._values.size for group in self._groups], dtype=np.float64)
+        return np.array([values.size for values in self._values], dtype=np.float64)
 
     def sizes(self, costs: Sequence[Cost]) -> GroupMeasurement:
-        """How many people each group has, where that is private."""
+        """How many values each group has, where that is private."""
         return self._sums("size", self._each(), costs, lambda _, values: values.size, high=1, are_counts=True)
 
     def clipped(self, costs: Sequence[Cost]) -> GroupMeasurement:
@@ -106,13 +111,14 @@ class GroupCurator(_SumCurator):
     def sums(self, members: Sequence[Members], costs: Sequence[Cost]) -> GroupMeasurement:
         """Σ(x − c) over each set of groups, c halfway between the bounds."""
         half = Fraction(1, 2)
-        # PRIVACY: |y| ≤ 2ᵇ⁻¹, so a person moves the sum by 2ᵇ under replacement, 2ᵇ⁻¹ otherwise (spec 1.5).
+        # PRIVACY: |y| ≤ 2ᵇ⁻¹, so a value moves the sum by 2ᵇ under replacement, 2ᵇ⁻¹ otherwise (spec 1.5);
+        # a person has up to k of them.
         return self._sums(
             "sum", members, costs, lambda grid, values: int(grid.centred(values).sum()), low=-half, high=half
         )
 
     def squares(self, costs: Sequence[Cost]) -> GroupMeasurement:
-        """Σ((x − c)/(R/2))² of each group: terms between 0 and 1, so a person moves it by 1."""
+        """Σ((x − c)/(R/2))² of each group: terms between 0 and 1, so a value moves it by 1."""
         return self._sums(
             "sum of squares", self._each(), costs, lambda grid, x: int(grid.squares(x).sum()), high=1
         )
@@ -170,7 +176,7 @@ class GroupCurator(_SumCurator):
 
         def look() -> Whole:
             sums = [
-                sum(exact(grid, self._groups[place]._values) for place in who)
+                sum(exact(grid, self._values[place]) for place in who)
                 for grid, who in zip(grids, members, strict=True)
             ]
             return np.array(sums, dtype=np.int64)
@@ -180,15 +186,15 @@ class GroupCurator(_SumCurator):
         return self._noisy(_side_by_side(parts, what), look, parts, steps)
 
     def _each(self) -> tuple[Members, ...]:
-        return tuple((place,) for place in range(len(self._groups)))
+        return tuple((place,) for place in range(len(self._names)))
 
     def _name(self, members: Members) -> str:
-        names = [self._groups[place].name or f"private group {place + 1}" for place in members]
+        names = [self._names[place] or f"private group {place + 1}" for place in members]
         return f"'{names[0]}'" if len(names) == 1 else f"'{names[0]}' and {len(names) - 1} more"
 
     # PRIVACY: returns exact private values; called only inside a look, after payment.
     def _places(self, place: int) -> Whole:
-        return self.grid.places(self._groups[place]._values)
+        return self.grid.places(self._values[place])
 
 
 class CellCurator(_SumCurator):
@@ -197,10 +203,16 @@ class CellCurator(_SumCurator):
     A replaced record may leave one cell and enter another, so cells are measured as one vector.
     """
 
-    def __init__(self, values: Array, codes: Whole, cells: int, grid: Grid, **settings: Any) -> None:
+    def __init__(
+        self, values: Array, codes: Whole, cells: int, grid: Grid, people: Any = None, **settings: Any
+    ) -> None:
         super().__init__(**settings)
         self.grid = grid
         self.cells = cells
+        if self.unit.person is not None:
+            # PRIVACY: from here on nothing but the kept records of each person is there to be looked at.
+            kept = kept_values(people, [codes, *words_of_numbers(values)], self.unit, people_key(new_key()))
+            values, codes = values[kept], codes[kept]
         self._values, self._codes = values, codes
 
     def sizes(self, cost: Cost) -> GroupMeasurement:
@@ -218,7 +230,8 @@ class CellCurator(_SumCurator):
         grid = self.grid.finest(cost, self.unit)
         half = 2 ** (grid.bits - 1)
         # PRIVACY: a record that moves from one cell to another changes two sums by at most half the width
-        # each; one that stays changes one by the width. So Δ₁ is the width either way, and Δ₂ ≤ Δ₁.
+        # each; one that stays changes one by the width. So Δ₁ is the width either way, and Δ₂ ≤ Δ₁. Of up to
+        # k records a person Δ₁ is k times that.
         moved = self.unit.scalar(-half, half)
         event = self._event(cost, "sums", l1=moved, l2_squared=moved**2)
 
@@ -249,18 +262,63 @@ class CellCurator(_SumCurator):
         return self._noisy(event, look, [event] * length, np.full(length, step))
 
 
-def check_sizes(groups: Sequence[Group], unit: Unit) -> None:
-    """Refuse an empty group where sizes are public, and a declared size where they are not."""
+def check_groups_of(groups: Sequence[Group], unit: Unit) -> None:
+    """Refuse private groups that do not go with the unit, before anything is paid."""
+    _check_people(groups, unit)
     if not unit.total_is_public:
-        if any(group.declared_size is not None for group in groups):
-            raise SettingError("a group's size cannot be declared under add-or-remove: it is private.")
+        if any(group.declared_records is not None for group in groups):
+            why = "under add-or-remove" if unit.person is None else f"where {unit.person!r} says who is who"
+            raise SettingError(f"a group's number of records cannot be declared {why}: it is private.")
     elif any(group._values.size == 0 for group in groups):
         # PRIVACY: sizes are public here. Where they are not, an empty group is a group like any other.
         raise DataError("a group is empty; leave it out, or give it at least one value.")
 
 
+def _check_people(groups: Sequence[Group], unit: Unit) -> None:
+    """Refuse groups that share people, or do not say who each value is about where the unit needs it."""
+    if unit.person is None:
+        if any(group._people is not None for group in groups):
+            raise SettingError(
+                "people say who each value is about, but the unit names no column of people. Give such a "
+                'unit: unit=sl.Unit("replace", records=3, person="patient_id").'
+            )
+        return
+    seen: set[str] = set()
+    for group in groups:
+        if group._people is None:
+            raise SettingError(
+                f"the unit is {unit.spelled()}, so every private group must say who its values are about: "
+                "sl.Group(values, people=…). Nothing was read and nothing was charged."
+            )
+        require_named(group._people, unit, f"group {group.name!r}")
+        own = {name for name in group._people.unique().to_pylist() if name is not None}
+        if own & seen:
+            # PRIVACY: each group has its own ε, which holds for people who are in no other group.
+            raise DataError(
+                f"somebody has values in two private groups, by {unit.person!r}. Each person must be in one "
+                "group, which is protected with its own ε: put all values of a person into one. Nothing was "
+                "charged."
+            )
+        seen |= own
+
+
+def _kept_of_groups(groups: Sequence[Group], unit: Unit) -> tuple[Array, ...]:
+    """The values of each group, at most k of each person."""
+    if unit.person is None:
+        return tuple(group._values for group in groups)
+    key = people_key(new_key())
+    return tuple(
+        group._values[kept_values(group._people, words_of_numbers(group._values), unit, key)]
+        for group in groups
+    )
+
+
 def rank_sensitivity(quantile: Fraction, unit: Unit) -> Fraction:
-    """How far |#{x ≤ o} − qn| can move: 1 under replacement, max(q, 1 − q) otherwise (spec 1.5)."""
+    """How far |#{x ≤ o} − qn| can move: 1 under replacement, max(q, 1 − q) otherwise (spec 1.5).
+
+    A record adds 1 − q or −q to what is inside, and a person has up to k of them. Where one person takes the
+    place of another, up to k are taken away and up to k added: that moves it by k(1 − q) + kq at most.
+    """
     one = Fraction(1) if "replace" in unit.relations else max(quantile, 1 - quantile)
     return unit.records * one
 

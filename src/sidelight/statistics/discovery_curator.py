@@ -35,8 +35,8 @@ from sidelight.statistics.curator import rank_sensitivity
 DELTA_SHARE = Fraction(1, 4096)
 """The part of the promised δ with which a label of one person may be told."""
 
-Counted = Callable[[], Mapping[str, int]]
-"""How many people have each label, or how many records; asked once it is paid for."""
+Counted = Callable[[int], Mapping[str, int]]
+"""How many people, or records, have each label that more than so many have; asked once it is paid for."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ class DiscoveryCurator(Door):
         names: list[str] = []
 
         def look() -> NDArray[np.int64]:
-            numbers = {name: number - left_out for name, number in counted().items() if number > left_out}
+            numbers = {
+                name: number - left_out for name, number in counted(left_out).items() if number > left_out
+            }
             names.extend(sorted(numbers))  # PRIVACY: in an order that tells nothing of the table's
             return np.array([numbers[name] for name in names], dtype=np.int64)
 
@@ -128,7 +130,9 @@ class DiscoveryCurator(Door):
 
         each = cost / (bins - 1)
         return sorted(
-            self._quantile(look, Fraction(place, bins), each, self.unit, what=column, values=2**bits + 1)
+            self._quantile(
+                look, Fraction(place, bins), each, self.unit, what=column, chances=np.ones(2**bits + 1)
+            )
             for place in range(1, bins)
         )
 
@@ -143,6 +147,7 @@ class DiscoveryCurator(Door):
         """Which of these numbers of records this part of the people do not exceed.
 
         A number between two answers counts as the larger one, and a number above all of them as the last.
+        An answer twice as large starts with half the chance: in a release, noise grows with it.
         """
 
         def look() -> NDArray[np.int64]:
@@ -153,12 +158,13 @@ class DiscoveryCurator(Door):
 
         # PRIVACY: every person has one number of records, whatever it is.
         each = Unit(self.unit.relation)
-        place = self._quantile(look, covered, cost, each, what="records a person", values=len(answers))
+        chances = 1.0 / np.array(answers, dtype=np.float64)
+        place = self._quantile(look, covered, cost, each, what="records a person", chances=chances)
         return answers[place]
 
     def _quantile(
         self, look: Callable[[], NDArray[np.int64]], quantile: Fraction, cost: Cost, unit: Unit, *, what: str,
-        values: int,
+        chances: NDArray[np.float64],
     ) -> int:  # fmt: skip
         """The q-quantile of values 0, 1, …, of which ``look`` gives the counts, by the exponential mechanism.
 
@@ -166,22 +172,24 @@ class DiscoveryCurator(Door):
 
         0 for the quantile itself, however many values are equal to it. Each of the three moves by no more
         than a rank less qn does, so the largest does not either. Scores are multiplied by the denominator of
-        q, which makes them whole numbers.
+        q, which makes them whole numbers. ``chances`` are those of each value before anything is known.
         """
         steps = quantile.denominator
         event = events.Exponential.at(
             cost,
             what=f"quantile {float(quantile):g} of {what}",
             sensitivity=steps * rank_sensitivity(quantile, unit),
-            candidates=values,
+            candidates=len(chances),
         )
+        # PRIVACY: the chances are public, so the same on neighbours: Pr[v] ∝ chance_v · exp(ε s_v / 2Δ).
+        start = float(2 * event.sensitivity / event.epsilon) * np.log(chances)
 
         def draw(counts: NDArray[np.int64]) -> NDArray[np.int64]:
             upto = np.cumsum(counts)
             wanted = quantile.numerator * upto[-1]
             below = steps * (upto - counts) - wanted
             above = wanted - steps * upto
-            scores = -np.maximum(np.maximum(below, above), 0).astype(np.float64)
+            scores = start - np.maximum(np.maximum(below, above), 0).astype(np.float64)
             return np.array([exponential(self._noise, scores, event)], dtype=np.int64)
 
         (drawn,) = self._pay_then(event, look, draw).tolist()

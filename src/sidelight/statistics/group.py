@@ -13,6 +13,7 @@ from sidelight.data.reading.each import Each
 from sidelight.errors import DataError, SettingError
 from sidelight.statistics.columns import Missing, check_missing, numbers
 from sidelight.statistics.grid import Array
+from sidelight.statistics.people import names_of
 
 _NARROWEST = 2.0**-400
 """R² and 1/R² stand in every variance and weight, times sizes and noise up to 2^±200: all must be finite."""
@@ -22,14 +23,16 @@ class Group:
     """One group's values, protected with its own ε or public.
 
     Args:
-        values: one number a person, each read by itself; text such as "1e3" is a number too. Numbers outside
-            the bounds are clamped later.
+        values: numbers, each read by itself; text such as "1e3" is a number too. Numbers outside the bounds
+            are clamped later. One a person, unless ``people`` says who each is about.
         epsilon: ε of each person in the group.
         public: the values are public, as if ε were infinite.
         name: the group's name in messages, answers and the ledger.
-        size: the number of values, if you declare it; another number is refused.
+        records: the number of values, if you declare it; another number is refused.
         missing: the number, within the bounds, that stands for a value that is missing or no number. With
             ``"refuse"`` a group that holds such a value is refused.
+        people: who each value is about, as text or whole numbers, where people have several; then the unit
+            names their column, and at most ``records`` values of each are used.
 
     >>> Group([1.0, 2.0, 4.0], epsilon=0.5, name="patients")
     Group('patients', ε = 0.5)
@@ -45,8 +48,9 @@ class Group:
         epsilon: float | None = None,
         public: bool = False,
         name: str | None = None,
-        size: int | None = None,
+        records: int | None = None,
         missing: Missing = "refuse",
+        people: Any = None,
     ) -> None:
         who = "a group" if name is None else f"group {name!r}"
         if public and epsilon is not None:
@@ -60,12 +64,15 @@ class Group:
         self._values = numbers(Each(values), who, missing=missing)
         if public and self._values.size == 0:
             raise DataError(f"{who} is empty; leave it out, or give it at least one value.")
-        if size is not None and size != self._values.size:
-            raise DataError(f"{who} was declared with another size than it has values; nothing was charged.")
+        self._people = None if people is None else names_of(Each(people))
+        if self._people is not None and len(self._people) != self._values.size:
+            raise DataError(f"{who} must have one name in people for each value; nothing was charged.")
+        if records is not None and records != self._values.size:
+            raise DataError(f"{who} was declared with another number of records; nothing was charged.")
         self.epsilon = epsilon
         self.name = name
         self.missing: Missing = missing
-        self.declared_size = size
+        self.declared_records = records
 
     @property
     def is_public(self) -> bool:

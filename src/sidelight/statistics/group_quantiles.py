@@ -89,13 +89,14 @@ def measure_quantiles(
     left: list[Cost] = [cost * rest for cost in costs]
     scales = np.array([rank_scale(cost, quantile, unit) for cost in left])
     density = TYPICAL_DENSITY if slope is None else width / slope.value
-    variances = quantile_variances(sizes, q, scales, density=density)
+    variances = quantile_variances(sizes, q, scales, density=density, alike=unit.records)
     # A group whose rank noise exceeds its distance to the ends would draw from all over the bounds.
     is_lost = math.sqrt(2) * scales / sizes / min(q, 1 - q) > 1
     is_weak = bool(is_lost.all())
     if asked.weights == "mean":
         places = list(range(len(costs)))
-        worth = mean_variances(sizes, asked.sigma2(width), laplace_variances(epsilons, width))
+        sigma2 = unit.records * asked.sigma2(width)
+        worth = mean_variances(sizes, sigma2, laplace_variances(epsilons, width))
     else:
         places = [place for place in range(len(costs)) if is_weak or not is_lost[place]]
         worth = variances
@@ -116,7 +117,7 @@ def measure_quantiles(
             quantile,
             lambda at: float(weights[places] @ draw(at, parts)),
             rank_error=math.sqrt(2 * float(((weights[places] * noise) ** 2).sum())),
-            people=float(sizes[places].sum()),
+            people=float(sizes[places].sum()) / unit.records,
             grid=curator.grid,
         )
 

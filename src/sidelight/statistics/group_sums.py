@@ -38,6 +38,8 @@ class GroupSums:
     """Noisy numbers of clamped values; None if they were not counted."""
     is_proportional: bool
     """Whether weights are proportional to sizes, whatever the noise."""
+    alike: int = 1
+    """k, the most values of one person. They may be all alike: then n values tell no more than n/k people."""
 
     @cached_property
     def set_of(self) -> Whole:
@@ -75,7 +77,9 @@ class GroupSums:
 
     def variances(self, variance: float, offset: float) -> Array:
         """Variance of each set's mean; a noisy size moves the mean by its ``offset`` from the centre."""
-        return mean_variances(self.people, variance, self.sums.stddev**2 + offset**2 * self.size_variances)
+        # The mean of n values, m of each person, has a variance of at most Σm²σ²/n² ≤ kσ²/n.
+        noise = self.sums.stddev**2 + offset**2 * self.size_variances
+        return mean_variances(self.people, self.alike * variance, noise)
 
     def weights(self, variance: float, offset: float) -> Array:
         """β of each set, among the private ones."""
@@ -95,7 +99,7 @@ class GroupSums:
         per_person = beta / self.people
         is_laplace = bool(self.sums.scale.any())
         noise = per_person**2 * (self.sums.stddev**2 + offset**2 * self.size_variances)
-        sampling = known.likely * float((beta**2 / self.people).sum())
+        sampling = self.alike * known.likely * float((beta**2 / self.people).sum())
         laplace = np.zeros(0)
         if is_laplace:
             of_sizes = per_person * abs(offset) * np.sqrt(self.size_variances / 2)
@@ -165,7 +169,7 @@ def measure_sums(
         members = merged(
             sizes.tolist(),
             [float(cost) for cost in left],
-            variance=variance,
+            variance=curator.unit.records * variance,
             unit_noise=moved**2 * (0.5 if is_rho else 2.0),
             power=1 if is_rho else 2,
         )
@@ -179,4 +183,5 @@ def measure_sums(
         squares=squares,
         clipped=clipped,
         is_proportional=asked.weights == "proportional",
+        alike=curator.unit.records,
     )

@@ -25,11 +25,13 @@ from sidelight.data.leak_guard import refuse_same
 from sidelight.data.reading.each import Each
 from sidelight.errors import SettingError
 from sidelight.privacy.event import Event
+from sidelight.privacy.unit import Unit
 from sidelight.statistics.card import AnswerCard
 from sidelight.statistics.columns import Cells, check_missing, numbers, read_columns
 from sidelight.statistics.curator import CellCurator, GroupMeasurement
 from sidelight.statistics.grid import Array, Grid
 from sidelight.statistics.group import check_bounds
+from sidelight.statistics.people import names_of, require_named
 from sidelight.statistics.pooling import pool
 from sidelight.statistics.settings import CellSettings, check_keywords, of_keywords
 from sidelight.statistics.terms import GroupTerms
@@ -46,7 +48,7 @@ class CellMean:
     interval: tuple[float, float]
     own: float
     """The share of the estimate that the cell's own records make; the rest is pooled."""
-    size: float
+    records: float
     """Noisy number of private records; at least 0."""
 
 
@@ -98,7 +100,7 @@ def grouped_mean(
         public: a public table with the same two columns, perhaps of other people.
         **settings: the fields of ``CellSettings`` (``missing``, ``variance``, ``confidence`` …), which
             cannot change what is promised, and those of ``GroupTerms`` (``unit``, ``accounting``,
-            ``delta``, ``ledger``, ``noise``), which say what is.
+            ``delta``, ``ledger``, ``noise``, ``project``, ``approved_by``), which say what is.
 
     >>> from sidelight.testing import SeededNoise
     >>> rng = np.random.default_rng(1)
@@ -115,7 +117,9 @@ def grouped_mean(
     _check.positive(epsilon=epsilon)
     check_missing(asked.missing, grid.low, grid.high)
     refuse_same(table, public)
-    held = _read(table, public, (value, by), cells, asked, grid)
+    unit = terms.agreed()
+    terms.require(epsilon, way="mean")
+    held = _read(table, public, (value, by), cells, asked, grid, unit)
     number = len(held.cells)
 
     # MEASURE sizes, squares and sums, each as one vector.
@@ -123,9 +127,10 @@ def grouped_mean(
     book = terms.book(terms.budget(epsilon), name="these groups")
     for share in (asked.size_share, asked.measured_share, 1 - asked.size_share - asked.measured_share):
         if share:
-            grid.finest(allotment * Fraction(share), book.promise.unit)  # refuses too small an ε
-    door = partial(CellCurator, held.values, held.codes, number, grid)
-    with terms.run(door, book, allotment, label=f"mean by {by} over {number} cells") as curator:
+            grid.finest(allotment * Fraction(share), unit)  # refuses too small an ε
+    door = partial(CellCurator, held.values, held.codes, number, grid, held.people)
+    label = f"mean by {by} over {_check.count_of(number, 'cell')}"
+    with terms.run(door, book, allotment, label=label, way="mean", unit=unit) as curator:
         sizes_cost, rest = curator.remaining.split(asked.size_share)
         squares_cost, sums_cost = rest.split(asked.measured_share / (1 - asked.size_share))
         sizes = curator.sizes(sizes_cost)
@@ -134,7 +139,7 @@ def grouped_mean(
 
     # ESTIMATE each cell by itself, then all of them together.
     known = _variance(asked, held.public, squares, sizes, sums, grid)
-    estimates, errors, own = _estimate(sizes, sums, held.public, known.value, grid)
+    estimates, errors, own = _estimate(sizes, sums, held.public, known.value, grid, alike=unit.records)
     z = NormalDist().inv_cdf(0.5 + asked.confidence / 2)
     found = tuple(
         CellMean(label, float(x), float(e), grid.within(x - z * e, x + z * e), float(b), max(0.0, float(n)))
@@ -161,6 +166,8 @@ class _Held:
     """The cell of each private record."""
     public: list[Array]
     """The public values of each cell, within the bounds; empty without a public table."""
+    people: Any
+    """Who each private record is about, as Arrow text; None where no column says it."""
 
 
 def _read(
@@ -170,14 +177,20 @@ def _read(
     cells: Sequence[Any] | None,
     asked: CellSettings,
     grid: Grid,
+    unit: Unit,
 ) -> _Held:
     """Both tables, record by record; what does not fit is refused before anything is paid."""
     value, by = names
-    shown = None if public is None else read_columns(public, names)
+    if unit.person in names:
+        raise SettingError(f"column {unit.person!r} says who each record is about; it cannot be averaged.")
+    shown = None if public is None else read_columns(public, names, asked.file)
     if asked.variance == "public" and shown is None:
         raise SettingError("variance='public' needs a public table.")
     declared = _declared(cells, shown, by)
-    columns = read_columns(table, names)
+    columns = read_columns(table, [*names, *([] if unit.person is None else [unit.person])], asked.file)
+    people = None if unit.person is None else names_of(columns[unit.person])
+    if people is not None:
+        require_named(people, unit, "the table")
     values = numbers(columns[value], f"column {value!r}", missing=asked.missing)
     codes = declared.codes(columns[by])
     of_cells: list[Array] = []
@@ -185,7 +198,7 @@ def _read(
         said = numbers(shown[value], f"column {value!r} of the public table", missing=asked.missing)
         clamped, places = np.clip(said, grid.low, grid.high), declared.codes(shown[by])
         of_cells = [clamped[places == code] for code in range(len(declared))]
-    return _Held(declared, values, codes, of_cells)
+    return _Held(declared, values, codes, of_cells, people)
 
 
 def _declared(cells: Sequence[Any] | None, shown: dict[str, Each] | None, by: str) -> Cells:
@@ -201,13 +214,20 @@ def _declared(cells: Sequence[Any] | None, shown: dict[str, Each] | None, by: st
 
 
 def _estimate(
-    sizes: GroupMeasurement, sums: GroupMeasurement, public: list[Array], variance: float, grid: Grid
+    sizes: GroupMeasurement,
+    sums: GroupMeasurement,
+    public: list[Array],
+    variance: float,
+    grid: Grid,
+    *,
+    alike: int,
 ) -> tuple[Array, Array, Array]:
     """Each cell's pooled mean, its standard error, and the share of it that is the cell's own."""
     people, half = np.maximum(sizes.answer, 1.0), grid.width / 2
     means = np.clip(sums.answer / people, -half, half)
     noise = sums.stddev**2 + means**2 * sizes.stddev**2
-    own_variance = variance / people + noise / people**2
+    # Up to k values of a person may be alike: then n of them tell no more than n/k people.
+    own_variance = alike * variance / people + noise / people**2
     # A cell whose size is lost in the noise says nothing: its mean may be anywhere within the bounds.
     is_lost = sizes.answer < 2 * sizes.stddev
     own_variance = np.where(is_lost, np.maximum(own_variance, half**2 * 100), own_variance)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from sidelight._check import count_of
 from sidelight.statistics.answer import MixedAnswer
 from sidelight.statistics.error_law import ErrorLaw
 from sidelight.statistics.grid import Array
@@ -37,8 +38,9 @@ def mixed_mean(groups: Sequence[Group], *, bounds: tuple[float, float], **settin
         groups: at least two, each private with its own ε or public; each person is in one of them.
         bounds: public bounds of a value; values outside are clamped, and the mean is of clamped values.
         **settings: the fields of ``MeanSettings`` (``variance``, ``weights``, ``bias``, ``merge``,
-            ``confidence`` …), which cannot change what is promised, and those of ``GroupTerms``
-            (``unit``, ``accounting``, ``delta``, ``ledger``, ``noise``), which say what is.
+            ``confidence`` …), which cannot change what is promised, and those of ``GroupTerms`` (``unit``,
+            ``accounting``, ``delta``, ``ledger``, ``noise``, ``project``, ``approved_by``), which say what
+            is.
 
     >>> from sidelight.testing import SeededNoise
     >>> rng = np.random.default_rng(1)
@@ -57,9 +59,9 @@ def mixed_mean(groups: Sequence[Group], *, bounds: tuple[float, float], **settin
     # MEASURE the private groups; what comes back is public.
     sums = curator = None
     if sides.private:
-        label = f"mean of {len(groups)} groups"
+        label = f"mean of {count_of(len(groups), 'group')}"
         with sides.ask(
-            terms, label=label, check=lambda unit, costs: check_costs(grid, unit, costs, asked)
+            terms, label=label, way="mean", check=lambda unit, costs: check_costs(grid, unit, costs, asked)
         ) as (curator, costs):
             sums = measure_sums(curator, costs, asked, variance=known.value)
         if sums.squares is not None:

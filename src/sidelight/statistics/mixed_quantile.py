@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from sidelight._check import count_of
 from sidelight.errors import SettingError
 from sidelight.statistics.answer import MixedAnswer
 from sidelight.statistics.card import KnownValue
@@ -46,8 +47,8 @@ def mixed_quantile(
         quantile: q, strictly between 0 and 1; 0.5 for the median.
         bounds: public bounds of a value; values outside are clamped.
         **settings: the fields of ``QuantileSettings`` (``weights``, ``density``, ``bias``, ``confidence``
-            …), which cannot change what is promised, and those of ``GroupTerms`` (``unit``,
-            ``accounting``, ``delta``, ``ledger``, ``noise``), which say what is.
+            …), which cannot change what is promised, and those of ``GroupTerms`` (``unit``, ``accounting``,
+            ``delta``, ``ledger``, ``noise``, ``project``, ``approved_by``), which say what is.
 
     >>> from sidelight.testing import SeededNoise
     >>> rng = np.random.default_rng(1)
@@ -68,8 +69,8 @@ def mixed_quantile(
     # MEASURE the private groups; what comes back is public.
     measured = curator = None
     if sides.private:
-        label = f"quantile {quantile:g} of {len(groups)} groups"
-        with sides.ask(terms, label=label, check=lambda unit, costs: None) as (curator, costs):
+        label = f"quantile {quantile:g} of {count_of(len(groups), 'group')}"
+        with sides.ask(terms, label=label, way="quantile", check=lambda *_: None) as (curator, costs):
             measured = measure_quantiles(curator, costs, q, asked, slope=slope, epsilons=sides.epsilons)
         slope = measured.slope
     assert slope is not None  # known beforehand where nobody is private

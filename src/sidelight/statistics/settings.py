@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeVar
 
 from sidelight import _check
+from sidelight.data.reading.file_format import FileFormat
 from sidelight.errors import SettingError
 from sidelight.statistics.card import AllowedBias
 from sidelight.statistics.columns import Missing
@@ -19,6 +20,9 @@ from sidelight.statistics.columns import Missing
 Bias = float | Literal["measure"] | None
 Variance = float | Literal["bound", "public", "private"]
 Density = float | Literal["public", "private"] | None
+
+_LEAST_DENSITY = 1e-30
+"""Standard errors, which are divided by the density, stay finite."""
 
 S = TypeVar("S")
 
@@ -112,6 +116,12 @@ class QuantileSettings(MixSettings):
             _check.one_of(("public", "private"), density=self.density)
         elif self.density is not None:
             _check.positive(density=self.density)
+            if not _LEAST_DENSITY <= self.density <= 1 / _LEAST_DENSITY:
+                raise SettingError(
+                    f"density must be from {_LEAST_DENSITY:g} to {1 / _LEAST_DENSITY:g}; got "
+                    f"{self.density:g}. It is the share of people for each step of 1 in the value, near the "
+                    "quantile."
+                )
         _check.share(density_share=self.density_share, size_share=self.size_share)
         left_after(density_share=self.density_share, size_share=self.size_share)
 
@@ -136,6 +146,8 @@ class CellSettings:
     """Share of ε that measures how many records each cell has."""
     variance_share: float = 0.1
     """Share of ε that measures σ², with ``variance="private"``."""
+    file: FileFormat | None = None
+    """How files of text are written, if not in UTF-8 with commas and points: ``Schema.file`` of a schema."""
 
     def __post_init__(self) -> None:
         _check.share(confidence=self.confidence)

@@ -12,7 +12,7 @@ from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.answer import GroupShare, MixedAnswer
 from sidelight.statistics.card import AnswerCard
-from sidelight.statistics.curator import GroupCurator, check_sizes
+from sidelight.statistics.curator import GroupCurator, check_groups_of
 from sidelight.statistics.grid import Array, Grid
 from sidelight.statistics.group import Group, check_bounds, check_groups, named
 from sidelight.statistics.mixing import Mixed
@@ -74,7 +74,7 @@ class Sides:
 
     @contextmanager
     def ask(
-        self, terms: GroupTerms, *, label: str, check: Callable[[Unit, list[Cost]], None]
+        self, terms: GroupTerms, *, label: str, way: str, check: Callable[[Unit, list[Cost]], None]
     ) -> Iterator[tuple[GroupCurator, list[Cost]]]:
         """A curator of the private groups, and what each of them may spend.
 
@@ -84,10 +84,12 @@ class Sides:
         own = [self.groups[place] for place in self.private]
         costs = [terms.cost(epsilon) for epsilon in self.epsilons]
         most = max(self.epsilons)
-        book = terms.book(terms.budget(most), name="these groups")
-        check_sizes(own, book.promise.unit)
-        check(book.promise.unit, costs)
-        with terms.run(partial(GroupCurator, own, self.grid), book, terms.cost(most), label=label) as curator:
+        unit, book = terms.agreed(), terms.book(terms.budget(most), name="these groups")
+        terms.require(most, way=way)
+        check_groups_of(own, unit)
+        check(unit, costs)
+        door = partial(GroupCurator, own, self.grid)
+        with terms.run(door, book, terms.cost(most), label=label, way=way, unit=unit) as curator:
             yield curator, costs
 
     def answer(

@@ -1,7 +1,7 @@
 """On what terms private people are asked: who is protected, in which currency, out of which ledger."""
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +13,10 @@ from sidelight import _check
 from sidelight.curator.door import Door
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Budget, Cost
-from sidelight.privacy.ledger import Ledger, MemoryLedger
+from sidelight.privacy.ledger import Ledger, MemoryLedger, warn_unrecorded
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import Promise, agreed_unit
+from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.card import AnswerCard
 from sidelight.statistics.grid import Grid
@@ -29,15 +30,19 @@ class Terms:
 
     unit: Unit | str | None = None
     """What one person can change: ``"replace"`` (sizes are public) or ``"add-or-remove"`` (sizes are
-    measured). If None, the ledger's; without a ledger, ``"replace"``."""
+    measured), or a ``Unit`` that names a column of people (sizes are measured, too). If None, the ledger's;
+    without a ledger, ``"replace"``."""
     ledger: Ledger | str | Path | None = None
     """Where spending is kept for ever; its promise and its unit hold."""
     noise: NoiseSource | None = None
     """The operating system's if None; ``sl.testing.SeededNoise`` for experiments, which protects nobody."""
+    project: str | None = None
+    """What this is for, by a name that the ledger's policy knows; the ledger keeps it."""
+    approved_by: str | Sequence[str] | None = None
+    """Who approved it, by name; the ledger keeps that too."""
 
     def __post_init__(self) -> None:
-        if self.unit is not None:
-            self.refuse(Unit.of(self.unit))
+        self.purpose("")  # refuses what cannot be a name
 
     @cached_property
     def opened(self) -> Ledger | None:
@@ -48,15 +53,6 @@ class Terms:
 
         return open_ledger(self.ledger)
 
-    def refuse(self, unit: Unit) -> None:
-        """Refuse a unit that names a column of people: columns of values do not say who is who."""
-        if unit.person is not None:
-            raise SettingError(
-                f"means, quantiles and screening take one line a person, but the unit is {unit.spelled()}. "
-                f"Make a table with one line for each {unit.person} first, such as each one's own mean, and "
-                "open a ledger for it whose unit names no column. Nothing was read and nothing was charged."
-            )
-
     def agreed(self, declared: Unit | None = None) -> Unit:
         """The unit; all who name one must name the same."""
         promise = None if self.opened is None else self.opened.promise
@@ -65,8 +61,11 @@ class Terms:
     def book(self, budget: Budget, *, name: str, declared: Unit | None = None) -> Ledger:
         """The ledger, or one in memory that promises this budget."""
         unit = self.agreed(declared)
-        self.refuse(unit)
         return MemoryLedger(Promise(budget, unit, name)) if self.opened is None else self.opened
+
+    def purpose(self, way: str) -> Purpose:
+        """What a run is for that spends in this way."""
+        return Purpose.of(way, project=self.project, approved_by=self.approved_by)
 
     @contextmanager
     def run(
@@ -76,10 +75,16 @@ class Terms:
         allotment: Cost,
         *,
         label: str,
+        way: str,
         unit: Unit | None = None,
     ) -> Iterator[D]:
-        """A curator that may spend the allotment; what it does not spend goes back when the run ends."""
-        run = book.begin(allotment, label=label)
+        """A curator that may spend the allotment; what it does not spend goes back when the run ends.
+
+        ``way`` is how the run spends, as a policy names it: mean, quantile, screen or discover.
+        """
+        if self.opened is None and (self.noise is None or self.noise.is_private):
+            warn_unrecorded()
+        run = book.begin(allotment, label=label, purpose=self.purpose(way))
         who = book.promise.unit if unit is None else unit
         try:
             yield curator(allotment=allotment, unit=who, ledger=book, run=run, noise=self.noise)
@@ -124,6 +129,11 @@ class GroupTerms(Terms):
         """What this ε may spend: ε itself, or the ρ that (ε, δ) pays for."""
         budget = self.budget(epsilon)
         return budget.pure() if self.accounting == "pure" else budget.rho()
+
+    def require(self, epsilon: float, *, way: str) -> None:
+        """Refuse, before a private table is read, what the ledger or its policy would refuse."""
+        if self.opened is not None:
+            self.opened.require(self.cost(epsilon), self.purpose(way))
 
     def card(self, statistic: str, grid: Grid, curator: Door | None) -> AnswerCard:
         """What a reader needs to know about how a number was made, as far as the terms can tell."""

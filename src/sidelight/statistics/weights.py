@@ -28,7 +28,12 @@ def mean_variances(sizes: ArrayLike, variance: float, noise_variances: ArrayLike
 
 
 def quantile_variances(
-    sizes: ArrayLike, quantile: float, rank_scales: ArrayLike, *, density: float = TYPICAL_DENSITY
+    sizes: ArrayLike,
+    quantile: float,
+    rank_scales: ArrayLike,
+    *,
+    density: float = TYPICAL_DENSITY,
+    alike: int = 1,
 ) -> Array:
     """The variance of each group's quantile, in units of 1/f², f the density there.
 
@@ -38,13 +43,14 @@ def quantile_variances(
         q(1 − q)/n + 2b²/n² + p·(fR)²/12,      p = fR·e^(−mn/b) / (2b/n + fR·e^(−mn/b)),  m = min(q, 1 − q)
 
     The last term matters for small groups: with probability p the draw comes from the empty stretches
-    between the data and the bounds, which are long, and then may be anywhere. ``density`` is fR.
+    between the data and the bounds, which are long, and then may be anywhere. ``density`` is fR. Of up to
+    ``alike`` values a person, which may be all alike, the first term is as many times as large.
     """
     n = np.asarray(sizes, dtype=np.float64)
     b = np.asarray(rank_scales, dtype=np.float64)
     beyond = density * np.exp(-min(quantile, 1 - quantile) * n / np.maximum(b, 1e-300))
     chance = beyond / (2 * b / n + beyond + 1e-300)
-    return mean_variances(n, quantile * (1 - quantile), 2 * b**2) + chance * density**2 / 12
+    return mean_variances(n, alike * quantile * (1 - quantile), 2 * b**2) + chance * density**2 / 12
 
 
 def laplace_variances(epsilons: ArrayLike, width: float) -> Array:

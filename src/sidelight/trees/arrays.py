@@ -11,6 +11,7 @@ array([1.])
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ class Arrays(Protocol):
 
     @property
     def name(self) -> str: ...
+    def __hash__(self) -> int: ...
     def array(self, values: ArrayLike) -> Any: ...
     def numpy(self, values: Any) -> NDArray[Any]: ...
     def empty(self, shape: Sequence[int]) -> Any: ...
@@ -95,7 +97,7 @@ class NumpyArrays:
         return np.where(np.isfinite(values), values, 0.0)
 
     def transpose(self, values: Any, axes: tuple[int, ...]) -> Any:
-        return np.transpose(values, axes)
+        return values.transpose(axes)
 
     def sum(self, values: Any, axis: int) -> Any:
         return np.add.reduce(values, axis=axis)
@@ -196,6 +198,7 @@ class TorchArrays:
         return nullcontext()
 
 
+@lru_cache(maxsize=8)
 def arrays(name: str = "numpy") -> Arrays:
     """The library of this name: "numpy", "torch" or "torch:cpu", "torch:cuda"."""
     if name == "numpy":

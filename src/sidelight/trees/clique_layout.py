@@ -8,7 +8,8 @@ costs less.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sidelight.data.domain import Attrs
 from sidelight.trees.arrays import Arrays
@@ -16,6 +17,10 @@ from sidelight.trees.contraction import CALL, Contraction
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.nesting import inner_order, nest
 from sidelight.trees.summing import Projection
+
+_KEPT, _SMALL = 512, 1 << 12
+"""How many layouts are kept for later trees, and the most cells of their cliques: laying out such a clique
+takes longer than summing it a hundred times."""
 
 
 @dataclass(frozen=True)
@@ -48,38 +53,62 @@ class CliqueLayout:
         cls, tree: JunctionTree, clique: int, held: Mapping[int, Attrs], library: Arrays
     ) -> "CliqueLayout":
         """The layout of this clique of the tree, home to these sets."""
-        attrs, parent, sizes = (
-            inner_order(tree.domain, tree.cliques[clique]),
-            tree.parents[clique],
-            tree.domain.sizes,
-        )
+        attrs, parent = inner_order(tree.domain, tree.cliques[clique]), tree.parents[clique]
         shared = {child: frozenset(tree.separators[child]) for child in tree.children[clique]}
         if parent >= 0:
             shared[parent] = frozenset(tree.separators[clique])
-        nodes = nest([*held.values(), *shared.values()], attrs, sizes)
-        where = {node.attrs: index for index, node in enumerate(nodes)}
-        inner = [inner_order(tree.domain, node.attrs) for node in nodes]
-        carriers = [attrs if node.carrier is None else inner[node.carrier] for node in nodes]
-        path: list[int] = []
-        step = where[shared[parent]] if parent >= 0 else None
-        while step is not None:
-            path.insert(0, step)
-            step = nodes[step].carrier
-        free = [index for index, node in enumerate(nodes) if node.carrier is None]
-        tables = [inner[index] for index in free]
-        up = Contraction(tables, inner[path[-1]], sizes, library) if path else None
-        return cls(
-            [node.carrier for node in nodes],
-            [Projection.onto(c, i, sizes, library) for c, i in zip(carriers, inner, strict=True)],
-            {number: where[frozenset(names)] for number, names in held.items()},
-            {other: where[names] for other, names in shared.items()},
-            path,
-            Projection.onto(inner[path[0]], shared[parent], sizes, library).wide if path else (),
-            free,
-            [_move(one, tables, sizes) for one in range(len(tables) - 1)],
-            up,
-            _across(attrs, tables, up, sizes, library),
+        sizes = tuple(tree.domain.sizes[attr] for attr in attrs)
+        tables = frozenset([*map(frozenset, held.values()), *shared.values()])
+        # A round changes few cliques of a wide table; the others are laid out as they were.
+        laid_out = _small_layout if math.prod(sizes) <= _SMALL else _layout
+        layout, where = laid_out(attrs, sizes, tables, shared.get(parent), library)
+        return replace(
+            layout,
+            sets={number: where[frozenset(names)] for number, names in held.items()},
+            separators={other: where[names] for other, names in shared.items()},
         )
+
+
+def _layout(
+    attrs: Attrs,
+    of_attrs: tuple[int, ...],
+    tables: frozenset[frozenset[str]],
+    up_to: frozenset[str] | None,
+    library: Arrays,
+) -> tuple[CliqueLayout, dict[frozenset[str], int]]:
+    """The layout of a clique with these small tables, and the index of each; ``up_to`` goes to the parent.
+
+    Sets and separators are left to whoever knows their numbers.
+    """
+    sizes, place = dict(zip(attrs, of_attrs, strict=True)), {attr: i for i, attr in enumerate(attrs)}
+    nodes = nest(tables, attrs, sizes)
+    where = {node.attrs: index for index, node in enumerate(nodes)}
+    inner = [tuple(sorted(node.attrs, key=place.__getitem__)) for node in nodes]
+    carriers = [attrs if node.carrier is None else inner[node.carrier] for node in nodes]
+    path: list[int] = []
+    step = None if up_to is None else where[up_to]
+    while step is not None:
+        path.insert(0, step)
+        step = nodes[step].carrier
+    free = [index for index, node in enumerate(nodes) if node.carrier is None]
+    loose = [inner[index] for index in free]
+    up = Contraction(loose, inner[path[-1]], sizes, library) if path else None
+    layout = CliqueLayout(
+        carriers=[node.carrier for node in nodes],
+        projections=[Projection.onto(c, i, sizes, library) for c, i in zip(carriers, inner, strict=True)],
+        sets={},
+        separators={},
+        path=path,
+        path_wide=Projection.onto(inner[path[0]], up_to or (), sizes, library).wide if path else (),
+        free=free,
+        moves=[_move(one, loose, sizes) for one in range(len(loose) - 1)],
+        up=up,
+        across=_across(attrs, loose, up, sizes, library),
+    )
+    return layout, where
+
+
+_small_layout = lru_cache(maxsize=_KEPT)(_layout)
 
 
 Move = tuple[int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.named_tables import At, Named, at_value, joined, multiply_in, sliced, sum_out, widened
-from sidelight.trees.nesting import inner_order
 from sidelight.trees.routes import Branch, Routes
 
 Array = NDArray[np.float64]
@@ -52,8 +51,7 @@ class Answers:
         self._place = {attr: place for place, attr in enumerate(tree.domain.attrs)}
         self.routes = Routes.of(tree)
         self._cliques = [
-            Named(tuple(self._place[attr] for attr in inner_order(tree.domain, clique)), marginal)
-            for clique, marginal in zip(tree.cliques, clique_marginals, strict=True)
+            Named(axes, marginal) for axes, marginal in zip(self.routes.axes, clique_marginals, strict=True)
         ]
         are_alone = all(len(clique) == 1 for clique in tree.cliques)
         self.alone = (

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from sidelight.data.domain import Attrs
 from sidelight.trees.junction_tree import JunctionTree
+from sidelight.trees.nesting import inner_order
 
 _PRODUCT = 0.25
 """Cost of one multiplication within a matrix product, in cells that are read or written."""
@@ -52,6 +53,9 @@ class Routes:
         self._bit = {attr: 1 << place for place, attr in enumerate(tree.domain.attrs)}
         self.cliques = [self.mask(clique) for clique in tree.cliques]
         """The attributes of each clique."""
+        place = {attr: number for number, attr in enumerate(tree.domain.attrs)}
+        self.axes = [tuple(place[a] for a in inner_order(tree.domain, clique)) for clique in tree.cliques]
+        """The same by their place, in the order of inference."""
         self._neighbours: list[list[int]] = [list(children) for children in tree.children]
         for child, parent in enumerate(tree.parents):
             if parent >= 0:
@@ -95,8 +99,23 @@ class Routes:
         holding = [place for place, clique in enumerate(self.cliques) if wanted & clique == wanted]
         if holding:
             return min(holding, key=lambda place: self.size(self.cliques[place]))
-        between = filter(lambda place: self._is_between(place, wanted), range(len(self.cliques)))
-        return min(between, key=lambda place: self._crowd(place, wanted))
+        return min(self._between(wanted), key=lambda place: self._crowd(place, wanted))
+
+    def _between(self, wanted: int) -> list[int]:
+        """The cliques that have not all wanted attributes beyond one neighbour, which would be better.
+
+        They are one part of the tree, with every clique in it that holds one of the attributes: beyond a
+        clique that has all of them on its other side there is none.
+        """
+        first = next(place for place, clique in enumerate(self.cliques) if wanted & clique)
+        found, waiting = {first}, [first]
+        while waiting:
+            near = waiting.pop()
+            for far in self._neighbours[near]:
+                if far not in found and wanted & self._side(far, near) != wanted:
+                    found.add(far)
+                    waiting.append(far)
+        return sorted(found)
 
     def place(self, attrs: Attrs) -> tuple[Any, ...]:
         """A sorting key: marginals with neighbouring keys share the most work."""
@@ -129,10 +148,6 @@ class Routes:
         for branch in branches:
             shared |= self.separator(branch)
         return shared
-
-    def _is_between(self, clique: int, wanted: int) -> bool:
-        """Whether no single neighbour has all wanted attributes beyond it; that neighbour would be better."""
-        return not any(wanted & self._side(clique, far) == wanted for far in self._neighbours[clique])
 
     def _side(self, near: int, far: int) -> int:
         """The attributes found beyond the edge from ``near`` to ``far``, those of ``near`` left out."""

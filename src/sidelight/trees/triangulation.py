@@ -30,7 +30,16 @@ BYTES_PER_CELL = 8
 _STACK = 1 << 22
 """Most entries of one stack of adjacency matrices (4 MB of booleans at a time)."""
 
+_WORD = np.dtype("<u8")
+"""Sixty-four attributes, one bit each."""
+_ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
+"""How many bits of each byte are set."""
+_FILL = 2**40
+"""What an added edge costs by min-fill; the weight of a clique, which decides between equals, is less."""
+_NEVER = np.iinfo(np.int64).max
+
 Booleans = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 
 
 class SizeOracle:
@@ -63,6 +72,12 @@ class SizeOracle:
         """Cells of the model with each candidate in turn; the others left out."""
         # Candidates that add the same edges make the same model: priced once.
         added = [self._edges(candidate) for candidate in candidates]
+        for edges, candidate in zip(added, candidates, strict=True):
+            index = set(self.domain.index(candidate))
+            if edges not in self._known and not any(self._near[place] for place in index):
+                # All of them stood alone: they become one clique, and nothing else changes.
+                sizes = [self.domain.shape[place] for place in index]
+                self._known[edges] = self.cells - sum(sizes) + math.prod(sizes)
         waiting = [edges for edges in dict.fromkeys(added) if edges not in self._known]
         at_once = max(1, _STACK // max(1, len(self.domain) ** 2))
         for start in range(0, len(waiting), at_once):
@@ -103,7 +118,7 @@ def smallest_triangulation(graph: Booleans, shape: tuple[int, ...]) -> tuple[Boo
     best: tuple[Booleans, int] | None = None
     for rule in _RULES:
         cliques, maximal = _eliminate(graph[None], shape, rule)
-        members = cliques[0][maximal[0]]
+        members = _unpacked(cliques[0][maximal[0]], len(shape))
         cells = sum(_cells(clique, shape) for clique in members)
         if best is None or cells < best[1]:
             best = members, cells
@@ -122,51 +137,124 @@ def _sizes_of_stack(graphs: Booleans, shape: tuple[int, ...]) -> list[int]:
 
 def _cells_of_each(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> list[int]:
     cliques, maximal = _eliminate(graphs, shape, rule)
-    logs = np.where(cliques, np.log2(np.array(shape, dtype=np.float64)), 0.0).sum(axis=2)
+    if not shape:
+        return [0] * len(graphs)
+    members = _unpacked(cliques[maximal], len(shape))
+    # Lines of one graph stand together, and each graph has one at least.
+    starts = np.concatenate([[0], np.cumsum(maximal.sum(axis=1))[:-1]])
+    logs = members @ np.log2(np.array(shape, dtype=np.float64))
     if logs.max(initial=0.0) > 45 or len(shape) > 128:
         # A sum of such products may be too long for an int64: whole numbers of any length instead.
-        return [
-            sum(_cells(clique, shape) for clique in lines[kept])
-            for lines, kept in zip(cliques, maximal, strict=True)
-        ]
-    products = np.where(cliques, np.array(shape, dtype=np.int64), 1).prod(axis=2)
-    return [int(total) for total in np.where(maximal, products, 0).sum(axis=1)]
+        sizes = np.array([_cells(clique, shape) for clique in members], dtype=object)
+        return [int(total) for total in np.add.reduceat(sizes, starts)]
+    products = np.where(members, np.array(shape, dtype=np.int64), 1).prod(axis=1)
+    return [int(total) for total in np.add.reduceat(products, starts)]
 
 
-def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Booleans, Booleans]:
-    """Eliminate every graph of the stack greedily: its cliques in order, and which are maximal."""
+def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Words, Booleans]:
+    """Eliminate every graph of the stack greedily: its cliques in order, and which are maximal.
+
+    Sets of attributes are bits of words. A step changes the prices of few attributes (those around the one
+    that leaves and, by min-fill, those around them), and only these are priced again.
+    """
     stack, attributes, _ = graphs.shape
-    graphs = graphs.copy()
+    near = _packed(graphs)
+    bits = _packed(np.eye(attributes, dtype=np.bool_))
     every = np.arange(stack)
-    # Whole-number logarithms: sums do not depend on the order in which they are added.
-    weights = np.rint(np.log2(np.array(shape, dtype=np.float64)) * 2**20)
-    never = np.iinfo(np.int64).max
-    left = np.ones((stack, attributes), dtype=np.bool_)
-    cliques = np.zeros((stack, attributes, attributes), dtype=np.bool_)
+    prices = _Prices(near, shape, rule)
+    price = prices.of_all().reshape(stack, attributes)
+    cliques = np.zeros((stack, attributes, near.shape[2]), dtype=_WORD)
+    when = np.empty((stack, attributes), dtype=np.int64)
     for step in range(attributes):
-        weight = (graphs.astype(np.float64) @ weights + weights).astype(np.int64)
-        if rule == "weight":
-            price = weight
-        else:
-            wide = graphs.astype(np.float32)
-            degree = graphs.sum(axis=2)
-            joined = np.rint((np.matmul(wide, wide) * wide).sum(axis=2)).astype(np.int64)
-            price = (degree * (degree - 1) - joined) * 2**40 + weight
-        chosen = np.where(left, price, never).argmin(axis=1)
-        around = graphs[every, chosen]
-        cliques[:, step] = around
-        cliques[every, step, chosen] = True
-        graphs |= around[:, :, None] & around[:, None, :]
-        graphs[every, chosen] = False
-        graphs[every, :, chosen] = False
-        graphs[:, np.arange(attributes), np.arange(attributes)] = False
-        left[every, chosen] = False
-    # A clique can only lie inside one that was eliminated before it.
-    counts = cliques.astype(np.float32)
-    shared = np.matmul(counts, counts.transpose(0, 2, 1))
-    inside = shared >= counts.sum(axis=2)[:, :, None]
-    earlier = np.tri(attributes, k=-1, dtype=np.bool_)
-    return cliques, ~(inside & earlier).any(axis=2)
+        chosen = price.argmin(axis=1)
+        adds_edges = price[every, chosen] >= _FILL
+        around = near[every, chosen]
+        cliques[:, step] = around | bits[chosen]
+        when[every, chosen] = step
+        graph, attr = _unpacked(around, attributes).nonzero()
+        near[graph, attr] = (near[graph, attr] | around[graph]) & ~(bits[attr] | bits[chosen[graph]])
+        price[every, chosen] = _NEVER
+        if rule == "fill" and adds_edges.any():
+            # New edges also join what two attributes around them have in common.
+            joined = adds_edges[graph]
+            np.bitwise_or.at(around, graph[joined], near[graph[joined], attr[joined]])
+            graph, attr = _unpacked(around, attributes).nonzero()
+        price[graph, attr] = prices.of(graph, attr)
+    return cliques, _are_maximal(cliques, when)
+
+
+class _Prices:
+    """What eliminating an attribute costs by one rule: whole numbers, the same in any stack."""
+
+    def __init__(self, near: Words, shape: tuple[int, ...], rule: Rule) -> None:
+        self._near, self._rule = near, rule
+        # Whole-number logarithms: sums do not depend on the order in which they are added.
+        self._own = np.rint(np.log2(np.array(shape, dtype=np.float64)) * 2**20).astype(np.int64)
+        # The weight of every byte of a set, so that eight attributes are added at once.
+        in_byte = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+        padded = np.zeros(64 * near.shape[2], dtype=np.int64)
+        padded[: len(shape)] = self._own
+        self._of_byte = padded.reshape(-1, 8) @ in_byte.T.astype(np.int64)
+
+    def of_all(self) -> NDArray[np.int64]:
+        """The price of every attribute of every graph, in one line."""
+        stack, attributes, _ = self._near.shape
+        return self.of(np.repeat(np.arange(stack), attributes), np.tile(np.arange(attributes), stack))
+
+    def of(self, graph: NDArray[np.int64], attr: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The price of some attributes, each in its graph."""
+        around = self._near[graph, attr]
+        weight: NDArray[np.int64] = self._own[attr]
+        for place, byte in enumerate(around.view(np.uint8).T):
+            weight = weight + self._of_byte[place][byte]
+        if self._rule == "weight":
+            return weight
+        line, other = _unpacked(around, self._near.shape[1]).nonzero()
+        shared = _counted(self._near[graph[line], other] & around[line])
+        joined = np.bincount(line, shared, minlength=len(graph)).astype(np.int64)
+        degree = _counted(around)
+        return np.asarray((degree * (degree - 1) - joined) * _FILL + weight)
+
+
+def _are_maximal(cliques: Words, when: NDArray[np.int64]) -> Booleans:
+    """Which cliques lie inside no other.
+
+    What is left of a clique when its first attribute has gone lies inside the clique of whichever of the rest
+    goes next, and is that whole clique if both have as many: no other clique can lie inside one.
+    """
+    stack, attributes, _ = cliques.shape
+    sizes = _counted(cliques)
+    maximal = np.ones((stack, attributes), dtype=np.bool_)
+    line, attr = _unpacked(cliques.reshape(stack * attributes, -1), attributes).nonzero()
+    graph, step = line // attributes, line % attributes
+    later = when[graph, attr]
+    rest = later > step
+    line, graph, step, later = line[rest], graph[rest], step[rest], later[rest]
+    if line.size:
+        first = np.flatnonzero(np.concatenate([[True], line[1:] != line[:-1]]))
+        graph, step, then = graph[first], step[first], np.minimum.reduceat(later, first)
+        inside = sizes[graph, then] == sizes[graph, step] - 1
+        maximal[graph[inside], then[inside]] = False
+    return maximal
+
+
+def _packed(members: Booleans) -> Words:
+    """Sets of attributes, from one boolean for each to one bit for each."""
+    *lines, attributes = members.shape
+    padded = np.zeros((*lines, 64 * max(1, -(-attributes // 64))), dtype=np.bool_)
+    padded[..., :attributes] = members
+    return np.packbits(padded, axis=-1, bitorder="little").view(_WORD)
+
+
+def _unpacked(words: Words, attributes: int) -> Booleans:
+    """Sets of attributes, from one bit for each to one boolean for each."""
+    bits = np.unpackbits(words.view(np.uint8), axis=-1, count=attributes, bitorder="little")
+    return bits.view(np.bool_)
+
+
+def _counted(words: Words) -> NDArray[np.int64]:
+    """How many attributes each set has."""
+    return np.asarray(_ONES[words.view(np.uint8)].sum(axis=-1, dtype=np.int64))
 
 
 def _join(graph: Booleans, index: tuple[int, ...]) -> None:

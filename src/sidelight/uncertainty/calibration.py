@@ -12,6 +12,11 @@ gives (dispersion.py), in marginals that nobody measured as a whole. There s say
 but no cell is off by many times what it holds. With λ for a degree, F rises and falls with λ², and k falls
 with √λ where less was measured than guessed. (Where everything was measured, k rises with λ² instead of F.)
 
+Where a model is reconstructed from answers whose noise is known exactly, as LADDER's and HDMM's are, what is
+done to the answers takes noise out of them, and adds none: k · known is at most the variance of least squares
+(unbiased.py), in every cell. A degree's λ is fitted to its other marginals if there are any: the errors of
+those with exact noise are subtracted from the measured mean, and k is 1.
+
 A marginal's expected error is E‖x − μ‖₁ / n, where a cell's error is bounded by the records that can be
 there:
 
@@ -20,16 +25,17 @@ there:
 It is at most 2, as errors are. (Without the bound, noise on many empty cells would be off by many times n.)
 
 A measured mean has noise, so its posterior is what k, F and g are fitted to. Priors: the log odds e/(2 − e)
-of the highest degree are normal around the guess, those of a lower degree around what the highest one says,
-and log g around 0. A mean that drowns in its noise leaves the guess nearly as it was. The constants below
-were chosen on the tables of benchmarks/utility/coverage.py, without the three that it keeps out.
+of the highest degree are normal around the guess, those of a lower degree around what the highest one says
+(around the guess where all noise is exact), and log g around 0. A mean that drowns in its noise leaves the
+guess nearly as it was. The constants below were chosen on the tables of benchmarks/utility/coverage.py,
+without the three that it keeps out.
 
 PRIVACY: functions of noisy answers, noisy means and of the model alone; post-processing.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -70,7 +76,8 @@ class Level:
     """How far off tables of one degree are, next to what was guessed."""
 
     known: float
-    """k: what is left of the variance of noise; 1 where noise explains no more than was measured."""
+    """k: what is left of the variance of noise; 1 where noise explains no more than was measured. Exact noise
+    is at most that of least squares, whatever k is."""
     model: float
     """F: the model's error where nobody measured, next to drawing records at random."""
 
@@ -128,6 +135,8 @@ class Parts:
     """v where the model speaks alone; 0 where noisy answers do."""
     guessed: float | None
     """F without calibration; None where nothing tells of it."""
+    most: Array | None = None
+    """The variance of the least-squares answers; None where noise is not known exactly."""
 
 
 PartsOf = Callable[[Sequence[Attrs]], Iterable[Parts]]
@@ -161,7 +170,8 @@ def calibrated(
     for one in degrees[1:]:
         lower = _Shapes.of(parts_of, _some(asked, one, domain), total)
         lower.take(factors)
-        found[one.name] = lower.level(_scale(lower, one, odds=_log_odds(lower.mean(scale)), spread=_LOWER))
+        start = 1.0 if lower.is_exact else scale
+        found[one.name] = lower.level(_scale(lower, one, odds=_log_odds(lower.mean(start)), spread=_LOWER))
     return Calibration(
         degrees={
             _NAMES[int(name)]: Level(known=_short(one.known), model=_short(one.model))
@@ -191,6 +201,8 @@ class _Shapes:
     attrs: list[Attrs]
     weight: Array
     known: Array
+    most: Array
+    """What k · known is at most; infinite where noise is not known exactly."""
     sampling: Array
     room: Array
     guesses: list[float | None]
@@ -205,10 +217,10 @@ class _Shapes:
     def of(cls, parts_of: PartsOf, wanted: Sequence[Attrs], total: float) -> "_Shapes":
         told = [(one.attrs, one.guessed, _grouped(one, total)) for one in parts_of(wanted)]
         rows = [row for _, _, row in told]
-        weight, known, sampling, room = (np.stack([row[place] for row in rows]) for place in range(4))
+        weight, known, most, sampling, room = (np.stack([row[at] for row in rows]) for at in range(5))
         return cls(
             attrs=[attrs for attrs, _, _ in told], guesses=[guess for _, guess, _ in told],
-            weight=weight, known=known, sampling=sampling, room=room, total=total,
+            weight=weight, known=known, most=most, sampling=sampling, room=room, total=total,
         )  # fmt: skip
 
     def take(self, factors: Mapping[str, float]) -> None:
@@ -220,18 +232,46 @@ class _Shapes:
     def level(self, scale: float) -> Level:
         """k and F at λ."""
         if not self.has_model:
-            return Level(known=math.sqrt(scale) if scale < 1 else scale**2, model=0.0)
-        return Level(known=min(1.0, math.sqrt(scale)), model=self.usual * scale**2)
+            return Level(known=math.sqrt(scale) if scale < 1 else min(scale**2, self.largest), model=0.0)
+        # Beside exact noise λ tells of the model alone.
+        known = min(1.0, math.sqrt(scale)) if self.fitted.all() else 1.0
+        return Level(known=known, model=self.usual * scale**2)
 
     def errors(self, scale: float) -> Array:
         """The expected error of every marginal."""
         level = self.level(scale)
-        variance = level.known * self.known + strayed(self.sampling, (level.model * self.factor)[:, None])
+        variance = np.minimum(level.known * self.known, self.most)
+        variance += strayed(self.sampling, (level.model * self.factor)[:, None])
         plain = MEAN_OF_NORMAL * np.sqrt(variance)
         return np.asarray((self.weight * plain / (1 + plain / (2 * self.room))).sum(axis=1) / self.total)
 
     def mean(self, scale: float) -> float:
-        return float(self.errors(scale).mean())
+        """The mean over the marginals that λ is fitted to."""
+        return float(self.errors(scale)[self.fitted].mean())
+
+    def rest_of(self, mean: "_Mean") -> "_Mean":
+        """What a measured mean says of the marginals that λ is fitted to."""
+        share = float(self.fitted.mean())
+        if share == 1:
+            return mean
+        others = (1 - share) * float(self.errors(1.0)[~self.fitted].mean())
+        return replace(mean, error=(mean.error - others) / share, stddev=mean.stddev / share)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the noise of all marginals is known exactly."""
+        return bool(np.isfinite(self.most).all())
+
+    @cached_property
+    def fitted(self) -> NDArray[np.bool_]:
+        """The marginals that λ is fitted to: all, or those whose noise is not known exactly."""
+        exact = np.isfinite(self.most).all(axis=1)
+        return np.asarray(~exact | self.is_exact)
+
+    @cached_property
+    def largest(self) -> float:
+        """The k above which every error is that of least squares."""
+        return float(np.max(self.most / np.maximum(self.known, 1e-300), where=self.known > 0, initial=1.0))
 
     @cached_property
     def usual(self) -> float:
@@ -251,7 +291,7 @@ class _Shapes:
 
 def _scale(shapes: _Shapes, mean: _Mean, *, odds: float, spread: float) -> float:
     """λ by which the mean of all expected errors is what was measured, as far as noise lets one see."""
-    return _solved(shapes.mean, _posterior(mean, odds=odds, spread=spread))
+    return _solved(shapes.mean, _posterior(shapes.rest_of(mean), odds=odds, spread=spread))
 
 
 def _posterior(mean: _Mean, *, odds: float, spread: float) -> float:
@@ -296,8 +336,8 @@ def _some(asked: MeanErrors, mean: _Mean, domain: Domain) -> list[Attrs]:
     return kept or listed[:1]
 
 
-def _grouped(parts: Parts, total: float) -> tuple[Array, Array, Array, Array]:
-    """Weights, and the mean of known, v and room in each group of cells."""
+def _grouped(parts: Parts, total: float) -> tuple[Array, Array, Array, Array, Array]:
+    """Weights, and the mean of known, of the most it can be, of v and of room in each group of cells."""
     estimate = parts.estimate.reshape(-1)
     order = np.argsort(-estimate, kind="stable")
     sizes = _group_sizes(estimate.size)
@@ -310,7 +350,8 @@ def _grouped(parts: Parts, total: float) -> tuple[Array, Array, Array, Array]:
         return np.where(sizes > 0, sums / weight, 0.0)
 
     space = np.maximum(mean(_room(parts.estimate, total)), 1e-12)
-    return np.where(sizes > 0, weight, 0.0), mean(parts.known), mean(parts.sampling), space
+    most = np.full(sizes.shape, np.inf) if parts.most is None else mean(parts.most)
+    return np.where(sizes > 0, weight, 0.0), mean(parts.known), most, mean(parts.sampling), space
 
 
 def _group_sizes(cells: int) -> NDArray[np.int64]:

@@ -148,15 +148,15 @@ class Evidence:
         """v: the believed variance of each cell at s = 1."""
         return self.sampling * self.mass
 
-    def likelihood(self, grid: Array) -> Array:
-        """The likelihood of each s, up to a factor."""
+    def log_likelihood(self, grid: Array) -> Array:
+        """The log-likelihood of each s, up to a constant that depends on the noise and the cells alone."""
         square, at_one, noise = self.gap**2, self.variance, self.stddev**2
         logs = np.empty(grid.size)
         for place, spread in enumerate(grid):
             # Point by point: a table of all would be the marginal sixty times over.
             variance = spread * at_one + noise
             logs[place] = -0.5 * (np.log(variance) + square / variance).sum()
-        return np.asarray(np.exp(logs - logs.max()))
+        return logs
 
     def trust(self, spread: float) -> float:
         """The mass-weighted mean of s v / (s v + σ²): 0 keeps the model, 1 takes the answer."""

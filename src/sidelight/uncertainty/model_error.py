@@ -52,6 +52,8 @@ class ModelDispersion:
     """Attributes that neither noisy answers nor public data tell of."""
     spreads: tuple[Dispersion, ...] = ()
     """Of the measured marginals, where the fit weighed a prior against them."""
+    told_by_public: tuple[str, ...] | None = None
+    """Attributes that public data tell of; None on older cards."""
 
 
 def model_error(
@@ -87,6 +89,7 @@ def model_error(
             Dispersion(attrs=attrs, s=_short(s), sampling=_short(sampling))
             for attrs, (s, sampling) in (dispersions or {}).items()
         ),
+        told_by_public=tuple(attr for attr in domain.attrs if attr in public_attrs),
     )
 
 

@@ -36,16 +36,27 @@ class Unbiased:
     of_sum: Callable[[Array], float] | None = None
     """The variance of a weighted sum of them; None where they are sums already."""
 
-    def sum(self, mask: NDArray[np.bool_]) -> "Unbiased":
-        """The sum over some cells."""
+    def sum(self, mask: NDArray[np.bool_], kept: int = 0) -> "Unbiased":
+        """The sums over some cells, one for each cell of the first ``kept`` axes."""
         assert self.of_sum is not None
-        whole = np.array(float(self.values[mask].sum()))
-        return Unbiased(whole, np.array(self.of_sum(mask.astype(np.float64))))
+        whole = np.where(mask, self.values, 0.0).sum(axis=tuple(range(kept, mask.ndim)))
+        return Unbiased(np.asarray(whole), each_sum(self.of_sum, mask, kept))
 
     def interval(self, quantile: float, estimate: Array) -> tuple[Array, Array]:
         """So many standard errors to either side, and the released estimate."""
         reach = quantile * np.sqrt(self.variance)
         return np.minimum(self.values - reach, estimate), np.maximum(self.values + reach, estimate)
+
+
+def each_sum(of_sum: Callable[[Array], float], mask: NDArray[np.bool_], kept: int) -> Array:
+    """The variance of the sum over some cells, for each cell of the first ``kept`` axes."""
+    found = np.zeros(mask.shape[:kept])
+    for cell in np.ndindex(found.shape):
+        if mask[cell].any():
+            weights = np.zeros(mask.shape)
+            weights[cell] = mask[cell]
+            found[cell] = of_sum(weights)
+    return found
 
 
 def least_squares(model: Reconstruction, measurements: Sequence[Measurement]) -> Residuals | Products:

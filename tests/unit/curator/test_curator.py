@@ -18,7 +18,7 @@ from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Linear, Marginal
-from sidelight.select.judgement import Judgement, LeastError
+from sidelight.select.judgement import Contest, LeastError
 from sidelight.select.score import CellError, ModelError
 from sidelight.testing import SeededNoise
 
@@ -37,7 +37,7 @@ class Watched:
         self.seen.append(len(tuple(self._ledger.events())))
         return self._table.count(attrs)
 
-    def count_many(self, wanted):
+    def count_many(self, wanted, tell=None):
         return [self.count(attrs) for attrs in wanted]
 
 
@@ -383,7 +383,7 @@ class Locked(Watched):
 
 
 def between(toy, shares):
-    """Blends from what is uniform to what is exact."""
+    """Mixtures from what is uniform to what is exact."""
     domain, n = toy.table.domain, float(toy.table.records)
     uniform, exact = GraphicalModel.uniform(domain, total=n), Support.of_table(toy.table, total=n)
     return LeastError(
@@ -603,10 +603,11 @@ def test_exact_counts_are_dropped_once_nobody_can_pay_for_another_look(toy):
     assert not curator._counts
 
 
-class Thirds(Judgement):
+class Thirds(Contest):
     """Each query adds the same awkward number to the only option."""
 
-    options = 1
+    def __init__(self):
+        super().__init__([], lambda *_: ((), np.arange(0)), weights={}, total=1.0, log_odds=[0.0])
 
     def sensitivity(self, unit, queries):
         return Fraction(1)

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
-from sidelight.data.drafting.draft import draft
+from sidelight.data.columns.column import LARGEST, CategoricalColumn, IntegerColumn, RealColumn
+from sidelight.data.drafting.draft import _whole_numbers, draft
 from sidelight.data.reading.file_format import FileFormat
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
@@ -30,10 +30,10 @@ def test_each_column_gets_the_kind_that_its_public_values_suggest():
     assert schema.columns == (
         CategoricalColumn("sex", ("f", "m"), missing=True),
         CategoricalColumn("children", (0, 1, 2)),
-        IntegerColumn("age", 10, 80, 32, outside="clamp"),
+        IntegerColumn("age", 10, 79, 14, outside="clamp"),
         RealColumn("income", 0.0, 800.0, 32, outside="clamp", decimals=1),
         CategoricalColumn("works", (False, True)),
-        IntegerColumn("years", 0, 60, 32, missing=True, outside="clamp", dtype="pyarrow:double"),
+        IntegerColumn("years", 0, 59, 30, missing=True, outside="clamp", dtype="pyarrow:double"),
         CategoricalColumn("nothing", (), missing=True),
     )
     assert Table.read(table, schema).records == 60
@@ -160,7 +160,7 @@ def test_texts_for_missing_values_are_found_and_declared(tmp_path):
     assert (codes[2:, 0] == n.missing_code).all()
     assert codes[:, 1].tolist() == [2, 2, 0, 1, 2]
     assert (codes[1:4, 2] == day.missing_code).all()
-    assert any("'?', 'NA', 'null' is read as missing" in line for line in drafted.remarks)
+    assert any("'?', 'NA', 'null' are read as missing" in line for line in drafted.remarks)
 
 
 def test_labels_that_differ_only_in_case_and_spaces_are_one():
@@ -171,6 +171,12 @@ def test_labels_that_differ_only_in_case_and_spaces_are_one():
     assert column.labels == ("F", "m")
     assert column.aliases == (("F", (" F ", "f")), ("m", ("M",)))
     assert Table.read(table, Schema((column,))).count(("sex",)).tolist() == [9, 5]
+
+
+def test_a_label_with_needless_spaces_is_an_alias_even_if_it_is_the_commonest():
+    column = Schema.draft(pa.table({"sex": [" m"] * 5 + ["M"] * 2 + ["f"]})).column("sex")
+
+    assert (column.labels, column.aliases) == (("M", "f"), (("M", (" m",)),))
 
 
 @pytest.mark.parametrize(
@@ -281,6 +287,8 @@ def test_infinite_and_constant_numbers_do_not_break_the_draft():
 def test_a_draft_of_nothing_usable_is_refused():
     with pytest.raises(SchemaError, match="no column that a release can be about"):
         Schema.draft(pa.table({"lists": pa.array([[1]])}))
+    with pytest.raises(DataError, match=r"has no records, .* write the schema by hand"):
+        Schema.draft(pa.table({"a": pa.array([], pa.string()), "n": pa.array([], pa.int64())}))
     with pytest.raises(DataError, match="appears twice"):
         Schema.draft(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]))
     with pytest.raises(SettingError, match="bins"):
@@ -309,3 +317,72 @@ def test_a_check_finds_absent_columns_and_wrong_values_at_once():
         ("a", "outside"),
         ("c", "missing"),
     ]
+
+
+def test_a_misfit_leads_to_texts_for_missing_values_and_to_aliases():
+    columns = (
+        IntegerColumn("stay", 0, 99, missing=True),
+        RealColumn("cost", 0.0, 9.0, 3, outside="clamp"),
+        CategoricalColumn("sex", ("F", "M")),
+    )
+    table = pa.table({"stay": ["12", "unasked"], "cost": ["unasked", "1"], "sex": ["f ", "M"]})
+
+    told = {misfit.column: str(misfit) for misfit in Schema(columns).check(table)}
+
+    assert 'such as NA stands for a missing value, declare missing_texts = ["NA"].' in told["stay"]
+    assert 'declare missing = true and missing_texts = ["NA"].' in told["cost"]
+    assert "aliases of a label, where case, blanks or spelling alone differ" in told["sex"]
+    assert "aliases" not in told["stay"]
+    assert "unasked" not in " ".join(told.values())
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bins", "first", "last"),
+    [
+        (0, 100, 32, "0–4", "95–100"),  # no percentage above 100 is drawn
+        (3, 96, 32, "0–4", "95–99"),
+        (17, 88, 32, "10–14", "85–89"),
+        (-37, 41, 8, "-40–-21", "40–59"),
+        (0, 999, 32, "0–49", "950–999"),
+        (1, 40, 4, "0–9", "30–40"),
+        (0, 1, 1, "0–1", "0–1"),
+        (0, 2, 1, "0–2", "0–2"),
+        (0, 40, 40, "0–1", "38–40"),
+    ],
+)
+def test_whole_numbers_get_bins_of_one_round_width(low, high, bins, first, last):
+    column = _whole_numbers("n", low, high, bins, {})
+
+    widths = np.diff(column.bounds)
+    assert (column.code_labels()[0], column.code_labels()[-1]) == (first, last)
+    assert len(set(widths[:-1])) <= 1
+    assert widths[-1] in (widths[0], widths[0] + 1)
+    assert column.declared <= bins
+    assert column.bounds[0] <= low < high < column.bounds[-1]
+
+
+def test_the_largest_whole_numbers_are_drafted_too():
+    column = _whole_numbers("n", -LARGEST, LARGEST, 32, {})
+
+    assert (column.first, column.last) == (-LARGEST, LARGEST)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bins", "width"),
+    [
+        (0.13, 0.87, 32, 0.025),
+        (12.5, 6871.25, 32, 250.0),
+        (-3.7, 912.25, 8, 200.0),
+        (1e-9, 3.3e-9, 32, 1e-10),
+        (-1e300, 1.5e300, 32, 1e299),
+        (0.25, 99.5, 1, 100.0),
+    ],
+)
+def test_real_numbers_get_bins_of_one_round_width(low, high, bins, width):
+    column = Schema.draft(pa.table({"x": [low, high, (low + high) / 2 + high / 1024]}), bins=bins).column("x")
+
+    assert column.ends[0] <= low
+    assert column.ends[1] >= high
+    assert column.declared <= bins
+    np.testing.assert_allclose(np.diff(column.bounds), width, rtol=1e-6)
+    assert abs(column.ends[0] / width - round(column.ends[0] / width)) < 1e-6

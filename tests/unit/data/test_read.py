@@ -1,6 +1,7 @@
 """Bad input is refused in words, before anything is charged, and no message holds a private value."""
 
 import gzip
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
+from sidelight.data.columns.moment_columns import DatetimeColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -274,3 +276,22 @@ def test_parquet_and_frames_give_the_same_codes(tmp_path):
 
     assert from_file.kind == "file.parquet"
     np.testing.assert_array_equal(from_file.codes(), Table.read(table, SCHEMA).codes())
+
+
+@pytest.mark.parametrize("far", [2**62, -(2**62), 2**63 - 1, -(2**63) + 1, 10**16])
+@pytest.mark.parametrize("has_statistics", [True, False])
+def test_one_moment_beyond_what_duckdb_can_hold_does_not_stop_a_file(tmp_path, far, has_statistics):
+    column = DatetimeColumn(
+        "seen", date(2020, 1, 1), date(2020, 12, 31), "month", outside="other", missing=True
+    )
+    moments = pa.array([far, 1_580_000_000_000, None], pa.int64()).cast(pa.timestamp("ms"))
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pa.table({"seen": moments}), path, write_statistics=has_statistics)
+
+    counts = Table.read(path, Schema((column,))).count(("seen",))
+
+    assert (
+        counts.tolist()
+        == Table.read(pa.table({"seen": moments}), Schema((column,))).count(("seen",)).tolist()
+    )
+    assert (counts[0], counts[column.other_code], counts[column.missing_code]) == (1, 1, 1)

@@ -1,4 +1,5 @@
 import itertools
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -160,6 +161,23 @@ def test_what_is_written_to_a_file_is_read_back(tmp_path, ending):
     frames.write_file(table.decode(seed=1), path)
 
     np.testing.assert_array_equal(Table.read(path, SCHEMA).codes(), table.codes())
+
+
+def test_moments_of_whole_seconds_are_written_without_a_fraction(tmp_path):
+    noon, later = datetime(2020, 1, 31, 12), datetime(2020, 1, 31, 12, 0, 0, 500_000)
+    held = {
+        "whole": pa.array([noon, None], pa.timestamp("us")),
+        "part": pa.array([noon, later], pa.timestamp("us")),
+        "clock": pa.array([noon.time(), later.replace(microsecond=0).time()], pa.time64("us")),
+    }
+
+    frames.write_file(pa.table(held), tmp_path / "a.csv")
+
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines() == [
+        '"whole","part","clock"',
+        "2020-01-31 12:00:00,2020-01-31 12:00:00.000000,12:00:00",
+        ",2020-01-31 12:00:00.500000,12:00:00",
+    ]
 
 
 def test_unknown_kinds_and_endings_are_refused(tmp_path):

@@ -4,9 +4,11 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.optimize import linprog
 
+import sidelight as sl
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import BudgetExhausted, DataError, SettingError, WorkloadError
@@ -310,3 +312,30 @@ def test_what_a_budget_achieves_alone_shrinks_with_n():
     small, large = (error_without_public(CUBE, workload, n, unit, budget) for n in (1_000, 10_000))
 
     assert large == pytest.approx(small / 10)
+
+
+def test_a_public_table_without_a_column_errs_as_one_does_on_the_marginals_it_has():
+    schema = sl.Schema.from_domain({"a": 3, "b": 2})
+    private = pa.table({"a": [0, 0, 1, 2], "b": [0, 1, 1, 1]})
+    part, whole = pa.table({"a": [0, 0, 1]}), pa.table({"a": [0, 0, 1], "b": [0, 1, 1]})
+
+    found = sl.best_mixture_error(private, part, schema=schema, workload=[("a",), ("a", "b"), ("b",)])
+    known = sl.best_mixture_error(private, whole, schema=schema, workload=[("a",)])
+
+    assert found.high == pytest.approx(known.high) == pytest.approx(0.25, abs=0.02)
+
+
+def test_a_table_that_tells_of_fewer_columns_ranks_no_better_than_no_public_data():
+    schema = sl.Schema.from_domain({"a": 3, "b": 2})
+    rng = np.random.default_rng(0)
+
+    def table(n):
+        return pa.table({"a": rng.integers(0, 3, n), "b": rng.integers(0, 2, n)})
+
+    private, whole = table(20_000), table(500)
+    candidates = {"part": table(5000).drop_columns(["b"]), "whole": whole}
+
+    ranked = sl.screen(private, candidates, schema=schema, epsilon=10, workload="1-way", for_epsilon=0.01)
+
+    assert [one.name for one in ranked] == ["whole", "part"]
+    assert ranked[1].left_out == ("b",)

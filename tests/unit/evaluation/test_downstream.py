@@ -291,5 +291,5 @@ def test_evaluate_without_downstream_is_what_it_was_and_with_true_asks_for_no_ta
 def test_a_held_out_table_of_another_schema_is_refused():
     private = records(300, seed=1)
 
-    with pytest.raises(DataError, match="another schema"):
+    with pytest.raises(DataError, match="not those of the release"):
         sl.evaluate(fitted(private), private, downstream=True, held_out=wide(10, seed=1))

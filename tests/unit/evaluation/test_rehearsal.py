@@ -3,10 +3,12 @@
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sidelight as sl
-from sidelight.errors import DataError, InputError, SettingError
+from sidelight.data.columns.column import CategoricalColumn, IntegerColumn
+from sidelight.errors import DataError, InputError, PublicDataWarning, SettingError
 from sidelight.evaluation import rehearsal
 from sidelight.evaluation.rehearsal import LEAST_RECORDS, Played, Rehearsal
 from sidelight.evaluation.rehearsal_picture import svg_picture, text_picture
@@ -146,3 +148,42 @@ def test_a_public_table_that_is_too_small_is_refused_and_the_least_size_is_said(
         sl.rehearse(public(LEAST_RECORDS - 1), epsilon=1, **QUICK)
 
     sl.rehearse(public(LEAST_RECORDS), epsilon=1, **QUICK)
+
+
+def test_columns_that_the_public_table_lacks_are_left_out_and_named():
+    whole = public()
+    part = sl.Table.of_codes(SCHEMA.domain.project(("a", "b")), np.asarray(whole.codes())[:, :2])
+
+    played = sl.rehearse(part, epsilon=1.0, **QUICK)
+    narrow = QUICK | {"schema": sl.Schema.from_domain({"a": 4, "b": 3})}
+
+    assert played.left_out == ("c",)
+    assert played.as_json()["left_out"] == ("c",)
+    assert played.of("aim")[0].error == sl.rehearse(part, epsilon=1.0, **narrow).of("aim")[0].error
+
+
+def test_values_that_a_record_leaves_open_keep_it_from_standing_in():
+    """Of 600 records, 200 have a label that the schema does not know."""
+    schema = sl.Schema((CategoricalColumn("sex", ("F", "M")), IntegerColumn("age", 0, 4)))
+    table = pa.table({"sex": ["F", "M", "X"] * 200, "age": [0, 1, 2] * 200})
+    with pytest.warns(PublicDataWarning, match="have no place in the schema"):
+        played = sl.rehearse(table, epsilon=1.0, **(QUICK | {"schema": schema}))
+
+    assert played.records == 400
+    assert played.left_out == ()
+
+
+def test_a_workload_that_needs_a_column_which_nobody_tells_of_is_refused():
+    part = sl.Table.of_codes(SCHEMA.domain.project(("a", "b")), np.asarray(public().codes())[:, :2])
+
+    with pytest.raises(SettingError, match="tells nothing of c, and the workload has no query without them"):
+        sl.rehearse(part, epsilon=1.0, **(QUICK | {"workload": [("a", "c")]}))
+
+
+def test_rules_about_columns_that_are_left_out_are_left_out_too():
+    schema = SCHEMA.with_impossible({"a": [0], "c": [1]}, {"a": [3], "b": [2]})
+    part = sl.Table.of_codes(SCHEMA.domain.project(("a", "b")), np.asarray(public().codes())[:, :2])
+
+    played = sl.rehearse(part, epsilon=1.0, **(QUICK | {"schema": schema}))
+
+    assert played.left_out == ("c",)

@@ -17,8 +17,16 @@ ALL = Training(steps=60, rate=1e-2, loss="all", at_once=8)
 LARGEST = Training(steps=60, rate=1e-2, loss="largest", at_once=8)
 
 
-def drawn(domain=DOMAIN, seed=3):
-    return Generator.drawn(domain, batch=16, latent=5, hidden=[8, 6], seed=seed, device="cpu")
+def drawn(domain=DOMAIN, seed=3, device="cpu"):
+    return Generator.drawn(domain, batch=16, latent=5, hidden=[8, 6], seed=seed, device=device)
+
+
+@pytest.fixture
+def gpu():
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here")
 
 
 def noisy_targets(seed=0, stddev=0.02):
@@ -132,3 +140,23 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SettingError, match="device='cpu'"):
         generator.library("cuda")
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_a_gpu_that_plays_recorded_steps_trains_the_same_network(gpu, at_once, monkeypatch):
+    how = Training(steps=60, rate=1e-2, loss="largest", at_once=at_once)
+
+    def trained(network):
+        losses = network.train(noisy_targets(), how, floor=0.001, rng=np.random.default_rng(1))
+        return losses, network.mixture(1.0).rows
+
+    recorded, rows = trained(drawn(device="cuda"))
+    again, _ = trained(drawn(device="cuda"))
+    monkeypatch.setattr(Generator, "_repeated", lambda _, work: work)
+    called, plain = trained(drawn(device="cuda"))
+    on_processor, _ = trained(drawn())
+
+    assert recorded == again
+    np.testing.assert_allclose(recorded, called, rtol=1e-5)
+    np.testing.assert_allclose(rows, plain, atol=1e-5)
+    np.testing.assert_allclose(recorded[:10], on_processor[:10], rtol=1e-2)

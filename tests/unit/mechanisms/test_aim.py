@@ -103,3 +103,14 @@ def test_too_few_rounds_for_the_one_way_marginals_are_refused():
         AIM().check(domain, Workload([()]), None)
     with pytest.raises(SettingError, match="at least 1"):
         AIM(rounds_per_attribute=0)
+
+
+def test_a_plan_for_a_wide_table_names_the_estimator_that_fits_no_tree():
+    domain = Domain.of({f"x{i}": 2 for i in range(41)})
+    workload, unit = Workload.marginals(domain, degree=1), Unit("replace")
+
+    def notes(**settings):
+        return " ".join(AIM(**settings).outlook(domain, workload, allotment=Rho(1), unit=unit).notes)
+
+    assert "estimator='residual' fits none" in notes()
+    assert "fits none" not in notes(estimator="residual")

@@ -1,6 +1,7 @@
 """Which values are grouped, by what, and what becomes of the single values."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sidelight as sl
@@ -183,3 +184,16 @@ def test_without_records_to_spare_nothing_is_paid_for_groups():
 
     assert released.card.groups == ()
     assert len(released.measurements) == 3 + 2
+
+
+def test_a_plan_with_public_data_says_that_values_stay_apart_and_why():
+    columns = {"age": list(range(18, 90)), "sex": ["f", "m"] * 36}
+    schema = sl.Schema.draft(pa.table(columns), bins=36)
+    asked = {"schema": schema, "epsilon": 1.0, "delta": 1e-9, "workload": "2-way", "mechanism": "aperture"}
+
+    alone, helped = (sl.Plan.of(**asked, public=public) for public in (None, pa.table(columns)))
+    declared = sl.Plan.of(**asked, public=pa.table(columns), bins="as declared")
+
+    assert any("modelled in groups" in note for note in alone.notes)
+    assert [note for note in helped.notes if "those of age too" in note]
+    assert not [note for note in declared.notes if "those of age too" in note]

@@ -5,7 +5,7 @@ import pytest
 
 import sidelight as sl
 from sidelight.errors import SettingError, TooLargeError
-from sidelight.mechanisms.by_size import Size, rounds_of
+from sidelight.mechanisms.by_size import Size, rounds_of, too_large
 from sidelight.mechanisms.choice import choose
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
@@ -15,6 +15,8 @@ from sidelight.reports.report import report
 
 SCHEMA = sl.Schema.from_domain({"a": 4, "b": 3, "c": 2})
 DOMAIN = SCHEMA.domain
+LARGE = sl.Domain.of({f"x{i}": 40 for i in range(6)})
+"""More numbers in its triples than are planned for."""
 PUBLIC = sl.Table.of_codes(DOMAIN, np.zeros((50, 3), dtype=np.uint8))
 MARGINALS = Workload.marginals(DOMAIN, degree=2)
 RANGES = Workload.ranges(DOMAIN, ["a"])
@@ -24,20 +26,19 @@ MIXED = Workload([Marginal(("a", "b")), Range((("a", 0, 1),)), Cell(("c",), (0,)
 def chosen(
     workload=MARGINALS, *, delta=1e-9, public=None, domain=DOMAIN, records=None, epsilon=1.0, **settings
 ):
-    budget = Budget(epsilon=epsilon, delta=delta)
-    size = None if records is None else Size(records, Unit("replace"))
+    budget, size = Budget(epsilon=epsilon, delta=delta), Size(records, Unit("replace"))
     return choose(domain, workload, budget=budget, public=public, settings=settings, size=size)
 
 
 @pytest.mark.parametrize(
     ("workload", "delta", "public", "name"),
     [
-        (MARGINALS, 1e-9, None, "aperture"),
+        (MARGINALS, 1e-9, None, "ladder"),
         (MARGINALS, 1e-9, PUBLIC, "aperture"),
-        (RANGES, 1e-9, None, "mwem"),
-        (MIXED, 1e-9, None, "mwem"),
+        (RANGES, 1e-9, None, "hdmm"),
+        (MIXED, 1e-9, None, "hdmm"),
         (RANGES, 1e-9, PUBLIC, "pmw-pub"),
-        (MARGINALS, 0.0, None, "mwem"),
+        (MARGINALS, 0.0, None, "ladder"),
         (RANGES, 0.0, None, "mwem"),
         (MARGINALS, 0.0, PUBLIC, "mwem-pub"),
     ],
@@ -56,11 +57,12 @@ def test_the_rule_takes_a_mechanism_that_can_run_and_says_why(workload, delta, p
 @pytest.mark.parametrize(
     ("workload", "delta", "records", "name"),
     [
-        (MARGINALS, 1e-9, 50, "aperture"),
-        (MARGINALS, 1e-9, 50_000, "hdmm"),
+        (MARGINALS, 1e-9, 50, "ladder"),
+        (MARGINALS, 1e-9, 50_000, "ladder"),
         (RANGES, 1e-9, 50, "mwem"),
         (RANGES, 1e-9, 50_000, "hdmm"),
-        (MARGINALS, 0.0, 50_000, "mwem"),
+        (MARGINALS, 0.0, 50_000, "ladder"),
+        (RANGES, 0.0, 50_000, "mwem"),
     ],
 )
 def test_with_a_public_n_planned_noise_is_taken_where_it_is_small(workload, delta, records, name):
@@ -71,24 +73,81 @@ def test_with_a_public_n_planned_noise_is_taken_where_it_is_small(workload, delt
     choice.mechanism.check(DOMAIN, workload, None)
 
 
-def test_binary_marginals_in_pure_epsilon_are_taken_from_coefficients_where_their_noise_is_small():
-    domain = sl.Domain.of(dict.fromkeys("abcd", 2))
-    pairs, triples = (Workload.marginals(domain, degree=degree) for degree in (2, 3))
+def test_large_workloads_are_left_to_mechanisms_that_select_unless_nothing_could_be_heard():
+    triples = Workload.marginals(LARGE, degree=3)
+    wide = sl.Domain.of({f"x{i}": 20 for i in range(20)})
+    many = Workload.marginals(wide, degree=2)
 
-    names = {
-        (degree, n): chosen(asked, delta=0.0, domain=domain, records=n).mechanism.name
-        for degree, asked in ((2, pairs), (3, triples))
-        for n in (20, 2_000, 200_000)
+    assert chosen(triples, domain=LARGE, records=10_000).mechanism.name == "aperture"
+    assert chosen(many, domain=wide, records=2_000, epsilon=0.1).mechanism.name == "ladder"
+    assert chosen(many, domain=wide, records=1_000_000, epsilon=10.0).mechanism.name == "aperture"
+
+
+def test_attributes_of_many_values_are_left_to_mechanisms_that_group_them():
+    names = [
+        chosen(Workload.marginals(domain, degree=2), domain=domain, records=5_000).mechanism.name
+        for domain in (sl.Domain.of({"a": size, "b": 3, "c": 3}) for size in (16, 32))
+    ]
+
+    assert names == ["ladder", "aperture"]
+
+
+def test_the_sentence_names_the_bound_that_keeps_ladder_away():
+    values, cells = sl.Domain.of({"a": 32, "b": 3}), sl.Domain.of({f"x{i}": 16 for i in range(11)})
+    told = sl.Domain.of({f"x{i}": 2 for i in range(45)})
+
+    def why(domain, *, degree, **more):
+        return chosen(Workload.marginals(domain, degree=degree), domain=domain, **more).why
+
+    assert "a has 32 values, which is more than 16; there aperture" in why(values, degree=2, records=3_000)
+    assert "have more than 50,000 cells; there aperture" in why(cells, degree=3, records=10**6, epsilon=10.0)
+    assert "settings were given" in why(DOMAIN, degree=2, max_model_mb=5)
+    assert "has made the most of public data" in why(DOMAIN, degree=2, public=PUBLIC)
+    # All of 45 attributes in one table have more subsets than could be listed.
+    assert "have more than 50,000 cells" in too_large(told, Workload([Marginal(told.attrs)]))
+
+
+def test_laplace_noise_is_taken_where_it_is_less_and_the_sentence_says_what_it_costs():
+    # One table of all values tells of every pair here; among forty attributes it cannot.
+    few = chosen(records=2_000)
+    domain = sl.Domain.of({f"x{i}": 2 for i in range(40)})
+    many = chosen(Workload.marginals(domain, degree=2), domain=domain, records=2_000)
+
+    assert (few.mechanism.accounting, many.mechanism.accounting) == ("pure", "zcdp")
+    assert "nothing for others in a ledger" in few.why
+    assert "ledger" not in many.why
+
+
+def test_a_ledger_that_pays_for_more_is_not_emptied_by_laplace_noise(tmp_path):
+    asked = {"schema": SCHEMA, "epsilon": 0.5, "delta": 1e-9, "workload": "2-way", "unit": "replace"}
+    plans = {
+        promised: sl.Plan.of(
+            **asked, ledger=sl.Ledger.open(
+                tmp_path / f"{promised}.ledger", epsilon=promised, delta=1e-9, unit="replace"
+            ),
+        ).knowing(2_000)
+        for promised in (0.5, 1.0)
+    }  # fmt: skip
+
+    assert {promised: plan.mechanism.accounting for promised, plan in plans.items()} == {
+        0.5: "pure",
+        1.0: "zcdp",
     }
 
-    assert [names[2, n] for n in (20, 2_000, 200_000)] == ["mwem", "barak", "barak"]
-    assert [names[3, n] for n in (20, 2_000, 200_000)] == ["mwem", "mwem", "barak"]
+
+def test_criteria_are_judged_by_looks_that_are_paid_in_rho():
+    asked = {"schema": SCHEMA, "epsilon": 1.0, "delta": 1e-9, "workload": "2-way"}
+    criteria = {"criterion": [{"tables": "2-way", "at_most": 0.5}]}
+
+    plain, judged = (sl.Plan.of(**asked, accept=accept).knowing(2_000) for accept in (None, criteria))
+
+    assert (plain.mechanism.accounting, judged.mechanism.accounting) == ("pure", "zcdp")
 
 
 def test_more_records_bear_more_rounds():
-    for workload, delta in ((MARGINALS, 0.0), (RANGES, 1e-9)):
+    for delta in (0.0, 1e-9):
         budget = Budget(epsilon=1.0, delta=delta)
-        few, many = (rounds_of(DOMAIN, workload, budget, Size(n, Unit("replace"))) for n in (100, 100_000))
+        few, many = (rounds_of(budget, Size(n, Unit("replace"))) for n in (100, 100_000))
         assert few < many
 
 
@@ -105,18 +164,21 @@ def test_a_plan_that_is_told_n_is_the_plan_that_is_run():
     plan = sl.Plan.of(schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way")
     made = sl.release(table, schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way", progress=False)
 
-    assert plan.mechanism.name == "aperture"
-    assert made.card.mechanism == plan.knowing(5000).mechanism.name == "hdmm"
+    assert made.card.mechanism == plan.knowing(5000).mechanism.name == "ladder"
+    assert "5,000 records" in plan.knowing(5000).why
+    assert "records" not in plan.why
     assert made.card.why == plan.knowing(5000).why
 
 
 def test_a_private_n_is_never_looked_at():
-    table = sl.Table.of_codes(DOMAIN, np.random.default_rng(0).integers(0, 2, (5000, 3)).astype(np.uint8))
-    made = sl.release(
-        table, schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way", unit="add-or-remove", progress=False
-    )
+    asked = {"schema": SCHEMA, "epsilon": 1.0, "delta": 1e-9, "unit": "add-or-remove", "progress": False}
+    asked["workload"] = RANGES
+    made = [
+        sl.release(sl.Table.of_codes(DOMAIN, np.zeros((n, 3), dtype=np.uint8)), **asked) for n in (30, 5000)
+    ]
 
-    assert made.card.mechanism == "aperture"
+    assert [one.card.mechanism for one in made] == ["hdmm", "hdmm"]
+    assert made[0].card.why == made[1].card.why
 
 
 def test_a_named_mechanism_is_never_changed():
@@ -126,15 +188,15 @@ def test_a_named_mechanism_is_never_changed():
 
 
 def test_single_numbers_are_asked_for_one_at_a_time_but_tables_are_not():
-    assert chosen(RANGES).mechanism.candidates == "queries"
-    assert chosen(MIXED).mechanism.candidates == "cuboids"
+    assert chosen(RANGES, records=50).mechanism.candidates == "queries"
+    assert chosen(MIXED, records=50).mechanism.candidates == "cuboids"
 
 
 def test_settings_are_those_of_the_mechanism_that_is_chosen():
     assert chosen(max_rounds=3).mechanism.max_rounds == 3
     assert chosen(RANGES, rounds=3).mechanism.rounds == 3
     assert chosen(delta=0.0, rounds=3).mechanism.accounting == "pure"
-    assert chosen(delta=0.0).mechanism.rounds == 20
+    assert chosen(RANGES, delta=0.0, records=2_500).mechanism.rounds == 10
     assert chosen(delta=0.0, rounds=3).mechanism.rounds == 3
 
 
@@ -169,15 +231,15 @@ def test_the_card_the_plan_and_the_report_say_why_and_a_named_mechanism_has_no_w
     made = {
         name: sl.release(
             table, schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="1-way", progress=False,
-            noise=sl.testing.SeededNoise(1), mechanism=name,
+            noise=sl.testing.SeededNoise(1), mechanism=name, **settings,
         )
-        for name in ("auto", "hdmm")
+        for name, settings in (("auto", {}), ("ladder", {"accounting": "pure"}))
     }  # fmt: skip
 
     why = made["auto"].card.why
-    assert "hdmm" in why
-    assert made["hdmm"].card.why is None
-    assert made["auto"].card.mechanism == made["hdmm"].card.mechanism == "hdmm"
+    assert "ladder" in why
+    assert made["ladder"].card.why is None
+    assert made["auto"].card.mechanism == made["ladder"].card.mechanism == "ladder"
     assert sl.Release.load(made["auto"].save(tmp_path / "out")).card.why == why
     pages = {
         name: report(release, tmp_path / f"{name}.html").read_text(encoding="utf-8")
@@ -185,13 +247,19 @@ def test_the_card_the_plan_and_the_report_say_why_and_a_named_mechanism_has_no_w
     }
     assert ["chosen automatically" in page for page in pages.values()] == [True, False]
     # It is the same run, however it was asked for.
-    assert made["auto"].count(["a"]).tolist() == made["hdmm"].count(["a"]).tolist()
+    assert made["auto"].count(["a"]).tolist() == made["ladder"].count(["a"]).tolist()
 
 
 def test_auto_is_what_people_get_who_name_nothing():
     plan = sl.Plan.of(schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way")
 
-    assert (plan.mechanism.name, plan.why is None) == ("aperture", False)
+    assert (plan.mechanism.name, plan.why is None) == ("ladder", False)
     assert sl.Synthesizer(schema=SCHEMA).mechanism == "auto"
     with pytest.raises(SettingError, match="one of auto, aperture"):
         sl.Plan.of(schema=SCHEMA, epsilon=1.0, delta=1e-9, mechanism="best")
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-160, 1e300])
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_budget_far_from_all_that_is_usual_is_planned_too(epsilon, delta):
+    assert chosen(Workload.marginals(DOMAIN, degree=1), epsilon=epsilon, delta=delta, records=100).why

@@ -11,7 +11,7 @@ from sidelight.data.domain import Combination, Domain
 from sidelight.data.impossible import is_possible
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import SettingError, WorkloadError
+from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.mechanisms import dualquery_oracle
 from sidelight.mechanisms.dualquery import DualQuery, _clause
 from sidelight.mechanisms.dualquery_oracle import Clause, best_record
@@ -183,10 +183,11 @@ def test_a_drawn_place_becomes_the_query_of_that_cell():
 
 
 def test_what_it_cannot_do_is_refused_before_anything_is_spent():
-    schema = Schema.from_domain(MIXED)
-    table = Table.of_codes(MIXED, np.zeros((50, 4), dtype=int))
+    wide = Domain.of(dict.fromkeys("abcde", 3000))
 
-    def refused(error, match, *, epsilon=1.0, workload="2-way", **settings):
+    def refused(error, match, *, epsilon=1.0, workload="2-way", domain=MIXED, **settings):
+        schema = Schema.from_domain(domain)
+        table = Table.of_codes(domain, np.zeros((50, len(domain)), dtype=int))
         ledger = MemoryLedger(Promise(Budget(epsilon=2.0, delta=1e-9), Unit("replace"), "toy"))
         with pytest.raises(error, match=match):
             sl.release(
@@ -197,6 +198,7 @@ def test_what_it_cannot_do_is_refused_before_anything_is_spent():
 
     refused(WorkloadError, "satisfies or not", workload=Workload([Linear.of(("a",), [0.5, 1.0])]))
     refused(WorkloadError, "total alone", workload=[()])
+    refused(TooLargeError, "fewer or smaller marginals .the widest, a × b × c", workload="3-way", domain=wide)
     refused(SettingError, "pays for no round that sees the data", epsilon=0.001, step=5.0)
     refused(SettingError, "oracle_nodes must be", oracle_nodes=0)
     refused(SettingError, "queries_per_round must be", queries_per_round=0)

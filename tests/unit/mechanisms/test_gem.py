@@ -187,6 +187,13 @@ def test_what_cannot_be_run_is_refused_and_nothing_is_spent(monkeypatch):
     ):
         with pytest.raises(refused, match=said):
             released(**given, ledger=ledger)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(SettingError, match="torch sees none here; use device='cpu'"):
+        released(GEM(device="cuda", **SMALL), ledger=ledger)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda: (1000, 2000))
+    with pytest.raises(TooLargeError, match=r"there are 9\.31e-07 GiB\. Ask for smaller marginals"):
+        released(GEM(device="cuda", **SMALL), ledger=ledger)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sidelight\[torch\]'"):
         released(GEM(**SMALL), ledger=ledger)

@@ -23,7 +23,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Linear, Prefix
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
-from sidelight.uncertainty.error_bars import CountErrors
+from sidelight.uncertainty.count_errors import CountErrors
 
 UNITS = [Unit("add-or-remove"), Unit("replace")]
 
@@ -122,7 +122,7 @@ def test_all_triples_of_67_attributes_are_planned_without_any_marginal():
 def test_a_sum_of_cells_has_its_own_standard_error(toy, unit):
     """Cells of a reconstructed marginal have errors in common, so that variances do not add up."""
     curator, _ = toy.curator(unit=unit, rho="1/10")
-    release = cards.released(HDMM(reconstruction="least-squares").run(curator, toy.workload))
+    release = cards.released(HDMM(reconstruction="least-squares").run(curator, toy.workload), unit=unit)
 
     bars = release.error_bars(("c", "a"))
     whole, half = bars.sum(np.ones((4, 2), dtype=bool)), bars.sum(np.arange(8).reshape(4, 2) < 4)

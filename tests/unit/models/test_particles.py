@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from sidelight.data.domain import Combination, Domain
-from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
-from sidelight.models.particles import particles, room_for
-from sidelight.models.support import Support
+from sidelight.models.particles import particles, raked, room_for, thinned
 
 SMALL = Domain.of({"a": 2, "b": 3, "c": 4})
 WIDE = Domain.of({f"a{i}": 6 for i in range(8)})
@@ -48,14 +46,15 @@ def test_raked_particles_are_closer_to_the_model_on_what_they_are_raked_to():
     model = model_of(WIDE)
     like = [("a0", "a3", "a6"), ("a1", "a4", "a7"), ("a2", "a5")]
 
-    plain, raked = (particles(model, room=3000, seed=0, like=sets) for sets in ((), like))
+    plain = particles(model, room=3000, seed=0)
+    after = raked(plain, model, like)
 
     def distance(found):
         return sum(np.abs(found.count(attrs) - model.count(attrs)).sum() for attrs in like)
 
-    assert distance(raked) < 0.3 * distance(plain)
-    assert raked.weights.sum() == pytest.approx(500.0)
-    assert np.array_equal(raked.records, plain.records)
+    assert distance(after) < 0.3 * distance(plain)
+    assert after.weights.sum() == pytest.approx(500.0)
+    assert np.array_equal(after.records, plain.records)
 
 
 def test_where_few_records_are_distinct_more_are_drawn():
@@ -68,17 +67,16 @@ def test_where_few_records_are_distinct_more_are_drawn():
     assert found > 1.2 * once
 
 
-@pytest.mark.parametrize(("domain", "room"), [(SMALL, 24), (WIDE, 20_000)])
-def test_a_blend_gives_its_records_their_share(domain, room):
-    own = Support(domain, np.zeros((1, len(domain)), dtype=np.int64), np.array([500.0]), 500.0)
-    blend = Blend(model_of(domain), own, 0.4)
+def test_thinned_records_are_few_and_say_about_the_same():
+    many = particles(model_of(WIDE), room=20_000, seed=0)
 
-    found = particles(blend, room=room, seed=0)
+    few = thinned(many, most=3000, seed=0)
 
-    one = domain.attrs[:1]
-    assert found.total == 500.0
-    assert found.weights.sum() == pytest.approx(500.0)
-    assert found.count(one) == pytest.approx(blend.count(one), rel=0.02, abs=2)
+    one = WIDE.attrs[:1]
+    assert len(few.records) <= 3000
+    assert few.weights.sum() == pytest.approx(500.0)
+    assert few.count(one) == pytest.approx(many.count(one), rel=0.1)
+    assert thinned(few, most=3000, seed=0) is few
 
 
 @pytest.mark.parametrize("room", [10, 10**6])

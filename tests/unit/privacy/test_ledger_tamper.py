@@ -19,6 +19,12 @@ BUDGET = Budget(epsilon=1.0, delta=1e-9)
 PROMISE = Promise(BUDGET, Unit("replace"), "adult")
 
 
+@pytest.fixture(autouse=True)
+def unseen(monkeypatch):
+    """The forger's machine has not seen the ledger before: test_seen.py is about one that has."""
+    monkeypatch.setenv("SIDELIGHT_STATE", "")
+
+
 @pytest.fixture
 def path(tmp_path):
     """A ledger of six lines: promise, begin, three events, close."""
@@ -317,7 +323,7 @@ def test_addresses_that_cannot_be_are_refused():
 
 def test_a_write_that_fails_leaves_the_ledger_usable(path, monkeypatch):
     ledger = SqlLedger.open(path)
-    monkeypatch.setattr("sidelight.privacy.sql_ledger._SqlPages.add", _disk_full)
+    monkeypatch.setattr("sidelight.privacy.sql_pages.SqlPages.add", _disk_full)
     with pytest.raises(LedgerError, match="database or disk is full"):
         ledger.begin(BUDGET.rho() / 4, label="second")
     monkeypatch.undo()

@@ -7,14 +7,11 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SchemaError
 from sidelight.fit.proportional_fitting import most_likely
-from sidelight.measurement import Measurement
-from sidelight.public.prior import Prior, PublicModel, narrowed
-from sidelight.public.smoothing import smoothed
+from sidelight.public.prior import Prior, fit_prior, pruned
 from sidelight.public.source import PublicRecords, WeightedRecords
-from sidelight.public.trust import trusted
-from sidelight.queries.query import Marginal
+from sidelight.public.structure import _fitting, smoothed
 from sidelight.queries.workload import Workload
-from sidelight.trees.triangulation import BYTES_PER_CELL
+from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
 DOMAIN = Domain.of({"a": 3, "b": 3, "c": 2, "d": 4})
 CLOSURE = Workload.marginals(DOMAIN, degree=2).closure(DOMAIN)
@@ -37,7 +34,7 @@ def table_of(codes, domain=DOMAIN):
 
 
 def test_only_what_carries_over_from_half_to_half_becomes_structure():
-    prior = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
+    prior = fit_prior(public_of(table_of(codes_of(4000))), CLOSURE)
 
     # Of five pairs that are independent, chance alone lets a few carry over a little.
     assert prior.sets[len(DOMAIN)] == ("a", "b")
@@ -47,7 +44,7 @@ def test_only_what_carries_over_from_half_to_half_becomes_structure():
 def test_the_model_has_the_smoothed_marginals_of_its_structure():
     public = public_of(table_of(codes_of(2000)))
 
-    prior = PublicModel().fit(public, CLOSURE)
+    prior = fit_prior(public, CLOSURE)
 
     target = smoothed(public, [("a", "b")])["a", "b"]
     assert prior.model.count(("a", "b")) == pytest.approx(target, abs=1e-5)
@@ -74,7 +71,7 @@ def test_a_value_that_was_never_seen_leaves_the_structure_of_the_others_alone():
     public = PublicRecords.of(domain, [Table.of_codes(domain, codes)])
     closure = Workload.marginals(domain, degree=3).closure(domain)
 
-    prior = PublicModel().fit(public, closure)
+    prior = fit_prior(public, closure)
 
     seen, unseen = np.moveaxis(prior.model.count(("a", "b", "c")), 2, 0)
     assert np.trace(seen) / seen.sum() == pytest.approx(1.0, abs=0.01)
@@ -93,14 +90,14 @@ def test_smoothed_marginals_agree_with_each_other():
 def test_the_size_limit_holds():
     limit = 25 * BYTES_PER_CELL / 2**20
 
-    prior = PublicModel(max_model_mb=limit).fit(public_of(table_of(codes_of(4000))), CLOSURE)
+    prior = fit_prior(public_of(table_of(codes_of(4000))), CLOSURE, max_model_mb=limit)
 
     assert prior.model.tree.cells <= 25
 
 
 @pytest.mark.parametrize("records", [1, 2, 10])
 def test_a_tiny_public_table_is_enough(records):
-    prior = PublicModel().fit(public_of(table_of(codes_of(records))), CLOSURE)
+    prior = fit_prior(public_of(table_of(codes_of(records))), CLOSURE)
 
     assert prior.records == records
     assert np.isfinite(prior.model.count(("a", "b"))).all()
@@ -109,7 +106,7 @@ def test_a_tiny_public_table_is_enough(records):
 def test_the_same_records_in_another_order_give_the_same_prior():
     codes = codes_of(500)
 
-    first, second = (PublicModel().fit(public_of(table_of(c)), CLOSURE) for c in (codes, codes[::-1].copy()))
+    first, second = (fit_prior(public_of(table_of(c)), CLOSURE) for c in (codes, codes[::-1].copy()))
 
     assert first.sets == second.sets
     assert np.array_equal(first.model.count(("a", "b")), second.model.count(("a", "b")))
@@ -118,7 +115,7 @@ def test_the_same_records_in_another_order_give_the_same_prior():
 def test_an_attribute_that_the_public_table_lacks_stays_uniform():
     part = DOMAIN.project(("a", "b", "c"))
 
-    prior = PublicModel().fit(public_of(table_of(codes_of(2000)[:, :3], part)), CLOSURE)
+    prior = fit_prior(public_of(table_of(codes_of(2000)[:, :3], part)), CLOSURE)
 
     assert prior.model.count(("d",)) == pytest.approx(np.full(4, 0.25))
     assert prior.records_by_attribute == {"a": 2000, "b": 2000, "c": 2000, "d": 0}
@@ -129,7 +126,7 @@ def test_two_tables_that_cover_different_attributes_are_joined():
     first = table_of(codes_of(2000)[:, :2], DOMAIN.project(("a", "b")))
     second = table_of(codes_of(500)[:, 1:], DOMAIN.project(("b", "c", "d")))
 
-    prior = PublicModel().fit(public_of(first, second), CLOSURE)
+    prior = fit_prior(public_of(first, second), CLOSURE)
 
     assert ("a", "b") in prior.sets
     assert prior.model.count(("d",))[0] == pytest.approx(0.6, abs=0.08)
@@ -140,7 +137,7 @@ def test_weights_count_and_unequal_weights_are_worth_fewer_records():
     weights = np.where(codes[:, 0] == 0, 9.0, 1.0)
     survey = WeightedRecords(DOMAIN, codes, weights)
 
-    prior = PublicModel().fit(public_of(survey), CLOSURE)
+    prior = fit_prior(public_of(survey), CLOSURE)
 
     expected = np.bincount(codes[:, 0], weights) / weights.sum()
     assert prior.model.count(("a",)) == pytest.approx(expected, abs=0.01)
@@ -166,31 +163,6 @@ def test_kept_shares_are_the_shares_and_drop_what_is_not_wanted_any_more():
         np.testing.assert_array_equal(kept[attrs], share)
         assert share.flags.c_contiguous
         assert share.sum() == pytest.approx(1.0)
-
-
-def test_noisy_answers_decide_which_of_two_public_tables_to_trust():
-    good, bad = codes_of(2000, seed=1), codes_of(20_000, seed=2)
-    bad[:, 0] = 2
-    private = codes_of(10_000, seed=3)
-    public = public_of(table_of(good), table_of(bad))
-    answers = [
-        Measurement(Marginal((a,)), np.bincount(private[:, j], minlength=DOMAIN.sizes[a]) + 0.0, 20.0)
-        for j, a in enumerate(DOMAIN.attrs)
-    ]
-
-    weights = trusted(public, answers, total=10_000.0).weights
-
-    assert public.weights[0] < 0.1
-    assert weights[0] > 0.9
-
-
-def test_where_noise_says_nothing_the_larger_public_table_counts_more():
-    public = public_of(table_of(codes_of(2000, seed=1)), table_of(codes_of(6000, seed=2)))
-    answers = [Measurement(Marginal(("a",)), np.array([9e5, -9e5, 0.0]), 1e6)]
-
-    weights = trusted(public, answers, total=10_000.0).weights
-
-    assert weights == pytest.approx((0.25, 0.75), abs=0.05)
 
 
 def test_a_foreign_attribute_or_size_is_named():
@@ -230,27 +202,8 @@ def test_maximum_likelihood_meets_targets_that_overlap():
         assert model.count(attrs) == pytest.approx(targets[attrs], rel=0.02)
 
 
-@pytest.mark.parametrize(("share", "number"), [(0.0, 2), (1.0, 6)])
-def test_a_narrowed_prior_has_fewer_marginals_and_agrees_on_them(share, number):
-    table = table_of(codes_of(4000))
-    sets = [c for c in CLOSURE if len(c) < 3]
-    whole = Prior(
-        most_likely(DOMAIN, {c: table.count(c) / 4000 for c in sets}),
-        dict.fromkeys(DOMAIN.attrs, 4000.0),
-        4000.0,
-    )
-
-    part = narrowed(whole, share=share or 1e-3, limit_mb=1.0)
-
-    kept = [attrs for attrs in part.sets if len(attrs) > 1]
-    assert len(kept) == min(number, 6)
-    for attrs in kept:
-        assert part.model.count(attrs) == pytest.approx(whole.model.count(attrs), rel=0.05)
-    assert part.records == whole.records
-
-
 def test_what_is_cut_off_is_independent_of_the_rest_and_each_is_as_it_was():
-    whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
+    whole = fit_prior(public_of(table_of(codes_of(4000))), CLOSURE)
 
     part = whole.without(["d"])
 
@@ -259,26 +212,55 @@ def test_what_is_cut_off_is_independent_of_the_rest_and_each_is_as_it_was():
     assert part.model.count(("a", "d")) == pytest.approx(apart, abs=1e-3)
     assert not part.tells(("a", "d"))
     assert part.tells(("d",))
-    assert part.tells(("a", "b", "c"))
-    assert part.related == ("a", "b", "c")
+    assert part.tells(("a", "b"))
+    # c goes with nothing that public records can tell from chance.
+    assert part.related == ("a", "b")
     assert part.sample is None
 
 
 def test_a_prior_without_an_attribute_keeps_its_other_single_attributes_in_the_least_room():
-    whole = PublicModel().fit(public_of(table_of(codes_of(4000))), CLOSURE)
+    whole = fit_prior(public_of(table_of(codes_of(4000))), CLOSURE)
 
-    part = narrowed(whole.without(["c"]), share=1e-3, limit_mb=1e-3)
+    part = pruned(whole.without(["c"]).model, most_cells=1.0)
 
     for attr in "abd":
-        assert part.model.count((attr,)) == pytest.approx(whole.model.count((attr,)), abs=1e-3)
+        assert part.count((attr,)) == pytest.approx(whole.model.count((attr,)), abs=1e-3)
+
+
+def test_what_is_forgotten_is_as_if_public_data_lacked_it():
+    whole = fit_prior(public_of(table_of(codes_of(4000))), CLOSURE)
+
+    part = whole.without([], forgotten=["d"])
+
+    assert part.model.count(("d",)) == pytest.approx(np.full(4, 0.25))
+    assert not part.tells(("d",))
+    assert part.records_by_attribute["a"] == 4000
+    assert part.model.count(("a", "b")) == pytest.approx(whole.model.count(("a", "b")), abs=1e-3)
 
 
 def test_public_records_are_worth_a_share_where_the_tree_has_no_room_for_what_they_show():
     public = public_of(table_of(codes_of(4000)))
 
-    bare = PublicModel(max_model_mb=12 * BYTES_PER_CELL / 2**20).fit(public, CLOSURE)
-    roomy = PublicModel().fit(public, CLOSURE)
+    bare = fit_prior(public, CLOSURE, max_model_mb=12 * BYTES_PER_CELL / 2**20)
+    roomy = fit_prior(public, CLOSURE)
 
     assert bare.sample is not None
     assert bare.sample_share > 0.7
     assert roomy.sample_share < bare.sample_share / 2
+
+
+@pytest.mark.parametrize("number", [1, 3, 50])
+def test_marginals_priced_lazily_are_those_of_pricing_all(number):
+    rng = np.random.default_rng(2)
+    domain = Domain.of({f"x{i}": int(size) for i, size in enumerate(rng.integers(2, 9, 10))})
+    sets = [tuple(rng.choice(domain.attrs, 2, replace=False)) for _ in range(7)]
+    ranked = [domain.canonical(rng.choice(domain.attrs, 3, replace=False)) for _ in range(40)]
+    oracle = SizeOracle(domain, sets)
+    most = sorted(oracle.cells_with_each(ranked))[20]
+
+    lazily = _fitting(SizeOracle(domain, sets), ranked, most, number=number)
+
+    everything = [attrs for attrs in ranked if oracle.cells_with(attrs) <= most]
+    assert 20 <= len(everything) < 40
+    assert lazily == everything[:number]
+    assert _fitting(oracle, ranked, most, number=None) == everything

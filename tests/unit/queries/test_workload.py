@@ -75,3 +75,10 @@ def test_weights_must_be_positive_and_as_many_as_queries():
         Workload([("a",)], weights=[0])
     with pytest.raises(WorkloadError, match="as many weights"):
         Workload([("a",)], weights=[1, 2])
+
+
+def test_a_workload_of_too_many_marginals_says_how_many_and_names_the_next_smaller_one():
+    domain = Domain.of({f"x{i}": 2 for i in range(200)})
+
+    with pytest.raises(WorkloadError, match=r"1,313,400 marginals of 3.*'2-way' \(19,900\)"):
+        Workload.of("3-way", domain)

@@ -13,7 +13,8 @@ from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
-from sidelight.releases.acceptance import Criteria
+from sidelight.releases.acceptance import Criteria, Finding
+from sidelight.releases.quality import MeanError
 from sidelight.reports.report import report
 from sidelight.testing import SeededNoise
 
@@ -286,3 +287,17 @@ def test_where_n_is_private_nothing_is_refused_for_it_and_noise_makes_it_impossi
     )  # fmt: skip
 
     assert made.card.acceptance.verdict == "cannot tell"
+
+
+def test_a_finding_about_some_of_many_tables_says_so():
+    off = MeanError(error=0.02, standard_error=0.001, marginals=1000, of=4950)
+    finding = Finding(
+        what="2-way tables",
+        at_most=0.1,
+        errors={"": off},
+        reach=0.01,
+        reach_of_largest=0.01,
+        verdict="passed",
+    )
+
+    assert "(an even part of them was measured: 1,000 of 4,950)" in finding.sentence

@@ -3,9 +3,11 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import cards
+import sidelight as sl
 from sidelight.data.table import Table
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
@@ -15,6 +17,7 @@ from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.releases.release import Release
+from sidelight.testing import SeededNoise
 
 MECHANISMS = [
     AIM(rounds_per_attribute=4), Aperture(max_rounds=4), JAM(rounds=6), MWEM(rounds=3), MWEMPub(rounds=4),
@@ -79,7 +82,7 @@ def test_a_folder_from_before_model_errors_gives_noise_alone(toy, tmp_path):
     assert set(unmeasured["source"]) == {"model"}
 
 
-def test_a_mechanism_without_trials_claims_no_model_error(toy):
+def test_a_mechanism_without_trials_claims_no_model_error_and_knows_its_noise(toy):
     from sidelight.data.domain import Domain
     from sidelight.queries.workload import Workload
 
@@ -89,7 +92,10 @@ def test_a_mechanism_without_trials_claims_no_model_error(toy):
 
     release = cards.released(Barak().run(pair.curator(epsilon="3/2")[0], pair.workload))
 
-    assert release.error_bars(("a", "b")).interval() is None
+    bars = release.error_bars(("a", "b"))
+    assert not bars.model_variance.any()
+    low, high = bars.interval()
+    assert ((low <= table.count(("a", "b"))) & (table.count(("a", "b")) <= high)).all()
 
 
 def test_the_model_is_trusted_less_where_it_was_often_wrong(toy):
@@ -110,3 +116,21 @@ def test_more_confidence_makes_a_wider_interval(toy):
     narrow, wide = (release.answer(("a", "b"), confidence=c).to_pydict() for c in (0.5, 0.99))
 
     assert (np.array(wide["high"]) > np.array(narrow["high"])).all()
+
+
+@pytest.mark.parametrize("has_public", [True, False])
+def test_an_answer_rests_on_public_data_only_where_they_tell_of_it(has_public):
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, 3, 600)
+    people = pa.table({"a": first, "b": (first + rng.integers(0, 2, 600)) % 3, "c": rng.integers(0, 2, 600)})
+    found = sl.release(
+        people, schema=sl.Schema.from_domain({"a": 3, "b": 3, "c": 2}), epsilon=3, delta=1e-9,
+        mechanism="aperture", workload="2-way", public=people.select(["a", "b"]) if has_public else None,
+        noise=SeededNoise(1), progress=False,
+    )  # fmt: skip
+
+    sources = [found.answer(attrs)["source"][0].as_py() for attrs in ([], "a", "c")]
+
+    assert sources == ["public", "both" if has_public else "private", "private"]
+    told = {one.attrs: one.told_by_public for one in found.card.aperture.marginals}
+    assert (told[("a",)], told[("c",)]) == (has_public, False)

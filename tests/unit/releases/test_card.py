@@ -33,6 +33,7 @@ ASKED = {
     "aim": {},
     "mst": {},
     "hdmm": {},
+    "ladder": {},
     "gem": {"rounds": 2, "steps": 3, "batch": 8, "latent": 2, "width": 4},
     "gem-pub": {"rounds": 2, "steps": 3, "batch": 8, "latent": 2, "width": 4, "public_steps": 3},
     "dualquery": {"max_rounds": 3, "queries_per_round": 5},

@@ -178,7 +178,7 @@ def test_releases_from_one_ledger_may_use_different_numbers_of_records(tmp_path)
         release(ledger=ledger, unit=Unit("add-or-remove", 2))
 
 
-def test_a_run_that_resumes_keeps_the_same_records(tmp_path, monkeypatch):
+def test_every_run_of_a_ledger_keeps_the_same_records(tmp_path, monkeypatch):
     keys = []
     keeping = Table.keeping
 
@@ -193,8 +193,9 @@ def test_a_run_that_resumes_keeps_the_same_records(tmp_path, monkeypatch):
     first = release(ledger=ledger, checkpoint=folder)
     again = release(ledger=ledger, checkpoint=folder)
     release(ledger=ledger)
+    release()
 
-    assert keys[0] == keys[1] != keys[2]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
     assert first.total == again.total
     assert (folder / "key").stat().st_mode & 0o077 == 0
     assert keys[0] not in (folder / "key").read_text()
@@ -204,9 +205,9 @@ def test_a_run_that_resumes_keeps_the_same_records(tmp_path, monkeypatch):
 
 
 def test_means_and_screens_say_what_to_do_instead():
-    with pytest.raises(SettingError, match="one line for each who"):
-        sl.mixed_mean([sl.Group([1.0, 2.0], epsilon=1.0)], bounds=(0, 3), unit=UNIT)
-    with pytest.raises(SettingError, match="one line for each who"):
+    with pytest.raises(SettingError, match="must say who its values are about"):
+        sl.mixed_mean([sl.Group([1.0, 2.0], epsilon=1.0)], bounds=(0, 3), unit=UNIT, alone=True)
+    with pytest.raises(SettingError, match="screen under unit='replace', with one record a person"):
         sl.best_mixture_error(VISITS, VISITS.slice(9), schema=schema(), workload="2-way", epsilon=1.0)
 
 

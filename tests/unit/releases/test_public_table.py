@@ -14,7 +14,6 @@ from sidelight.data.table import Table
 from sidelight.errors import DataError, PublicDataWarning, SchemaError
 from sidelight.models.histogram import Histogram
 from sidelight.public.source import WeightedRecords
-from sidelight.releases import public_table
 from sidelight.releases.plan import plan
 from sidelight.releases.public_data import read_public, records_by_attribute, told_of
 from sidelight.releases.release import Release
@@ -272,29 +271,6 @@ def test_a_bin_may_be_mapped_by_its_label():
     found = read_public(pa.table({"age": ["young"] * 10 + ["old"] * 3}), schema)
 
     assert found.count(("age",)).tolist() == [5, 5, 0, 3]
-
-
-class Elsewhere:
-    """A table behind SQL, whose own values are not brought here."""
-
-    def __init__(self, source):
-        self.kind, self.names, self.types, self.extra = "postgres", source.names, source.types, source.extra
-        self.relation, self.parts, self.dialect = source.relation, source.parts, source.dialect
-        self.fetch = source.fetch
-
-
-def test_values_are_left_open_in_a_database_too(monkeypatch):
-    opened = public_table.open_source
-    monkeypatch.setattr(public_table, "open_source", lambda *asked: Elsewhere(opened(*asked)))
-    table = pa.table(WHOLE | {"sex": ["F", "male", "M", "female"]})
-
-    with pytest.warns(PublicDataWarning, match="2 of 4 values of 'sex' have no place in the schema"):
-        found = read_public(table, SCHEMA)
-
-    assert found.count(("sex",)).tolist() == [1, 1]
-    assert found.count(("age",)).tolist() == [1, 1, 0, 2]
-    with pytest.raises(DataError, match="in a database or a cluster"):
-        read_public(table, with_rules('[public.map.sex]\n"F" = "female"'))
 
 
 def test_a_plan_says_how_many_records_a_mechanism_leaves_out():

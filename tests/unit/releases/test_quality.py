@@ -48,7 +48,9 @@ def test_the_worst_attribute_is_named_where_it_stands_out():
 def test_no_attribute_is_blamed_for_what_noise_made():
     said = quality(a=off(0.09, 0.05), b=off(0.14, 0.05)).sentence
 
-    assert said.endswith("; no attribute stands out (each is known to ± 10%)")
+    assert said.endswith(
+        "; the error of the tables of each attribute is known only to ± 10%, so none can be named"
+    )
 
 
 def test_a_mean_that_noise_took_out_of_its_range_is_said_to_be_at_its_end():

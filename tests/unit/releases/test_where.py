@@ -20,6 +20,7 @@ SCHEMA = Schema.from_toml("""
 [columns.sex]
 kind = "categorical"
 labels = ["F", "M"]
+aliases = { F = ["f", "female – stated"] }
 
 [columns.age]
 kind = "integer"
@@ -56,10 +57,14 @@ def release():
         ({"sex": "F"}, [0]),
         ({"sex": ["F", "M"]}, [0, 1]),
         ({"sex": "F,M"}, [0, 1]),
+        ({"sex": "f"}, [0]),
+        ({"sex": "female - stated"}, [0]),
+        ({"sex": ["f", "M"]}, [0, 1]),
+        ({"sex": "M,f"}, [0, 1]),
         ({"age": "18–29"}, [1]),
         ({"age": "18-29"}, [1]),
         ({"age": "18-64"}, [1, 2]),
-        ({"age": "18..64"}, None),
+        ({"age": "18..64"}, [1, 2]),
         ({"age": "0-17..30-64"}, [0, 1, 2]),
         ({"age": "65+"}, [3]),
         ({"age": "under 30"}, [0, 1]),
@@ -69,6 +74,7 @@ def release():
         ({"age": range(18, 30)}, None),
         ({"paid": "[0, 50)"}, [0, 1]),
         ({"paid": "25-75"}, [1, 2]),
+        ({"paid": "25..75"}, [1, 2]),
         ({"day": "2020-Q1..2020-Q3"}, [0, 1, 2]),
     ],
 )
@@ -87,8 +93,15 @@ def test_what_people_say_and_the_codes_they_mean(where, codes):
         ({"sx": "F"}, "where names 'sx'; the release has sex, age, paid, day. Did you mean 'sex'"),
         ({"sex": "female"}, "sex = 'female', which is no label of it; it has F, M"),
         ({"sex": []}, "no value of 'sex'"),
-        ({"age": 20}, "cuts the bin 18–29.* ask for whole ones: 0–17"),
-        ({"age": "20-40"}, "cuts the bin 18–29"),
+        ({"age": 20}, "cuts the bin 18–29.* ask for whole ones, the nearest: 18-29\\."),
+        ({"age": "20-40"}, "cuts the bin 18–29.* the nearest: 18-64\\."),
+        ({"age": "18-40"}, "cuts the bin 30–64.* the nearest: 18-29 or 18-64\\."),
+        ({"age": "18..40"}, "cuts the bin 30–64.* the nearest: 18-29 or 18-64\\."),
+        ({"paid": "25-80"}, "cuts the bin .* the nearest: 25-75 or 25-100\\."),
+        ({"age": "adults"}, "no label of it.* A range of whole bins is written 0\\.\\.99\\."),
+        ({"day": "2020"}, "no label of it.* is written 2020-Q1\\.\\.2020-Q4\\."),
+        ({"day": "2020-05-09"}, "cuts the bin 2020-Q2.* ask for 2020-Q2, or .* 2020-Q2\\.\\.2020-Q4\\."),
+        ({"day": "soon"}, "no label of it.* is written 2020-Q1\\.\\.2020-Q4\\."),
         ({"paid": 12.5}, "cuts the bin"),
         ({"age": "200+"}, "no label"),
         ({"age": "29-18"}, "ends before it begins; swap the two"),
@@ -98,6 +111,11 @@ def test_what_nobody_can_mean_is_refused(release, where, match):
     for ask in (release.sample, release.answer):
         with pytest.raises(SettingError, match=match):
             ask(where=where)
+
+
+def test_an_unknown_column_is_guessed(release):
+    with pytest.raises(WorkloadError, match=r"unknown attribute 'ag'; .* Did you mean 'age'\?"):
+        release.answer("ag")
 
 
 def test_a_condition_that_no_record_meets_is_refused(release):
@@ -145,7 +163,8 @@ def test_an_answer_is_about_the_records_asked_for(release):
 
     assert found["age"].to_pylist() == ["18–29", "30–64"]
     assert found["estimate"].to_pylist() == pytest.approx(release.count(["sex", "age"])[1, 1:3].tolist())
-    assert found["noise_error"].to_pylist() == pytest.approx([5.0, 5.0])
+    # σ = 5; the ten cells sum to the number of records, which is public.
+    assert found["noise_error"].to_pylist() == pytest.approx([5 * np.sqrt(0.9)] * 2)
 
 
 def test_errors_of_a_sum_are_those_of_its_cells_together(release):
@@ -154,7 +173,7 @@ def test_errors_of_a_sum_are_those_of_its_cells_together(release):
     assert [one["estimate"] for one in found] == pytest.approx(
         release.count(["sex", "age"])[:, 1:3].sum(axis=1)
     )
-    assert found[0]["noise_error"] == pytest.approx(5 * np.sqrt(2))
+    assert found[0]["noise_error"] == pytest.approx(5 * np.sqrt(2 - 2**2 / 10))
 
 
 def test_no_column_asks_for_one_number(release):
@@ -234,3 +253,27 @@ map = {{ {", ".join(f'"{code}" = "{region}"' for code, region in regions.items()
     assert drawn.num_rows == 200
     assert all(regions[code] == "north" for code in drawn["code"].to_pylist())
     assert set(drawn["region"].to_pylist()) == {"north"}
+
+
+def test_a_condition_that_the_schema_rules_out_is_refused_for_answers_and_samples():
+    schema = Schema.from_toml("""
+[columns.ward]
+kind = "categorical"
+labels = ["A", "B", "C"]
+
+[columns.clinic]
+kind = "categorical"
+labels = ["north", "south"]
+
+[[constraint]]
+column = "ward"
+determines = "clinic"
+map = { A = "north", B = "north", C = "south" }
+""")
+    model = Histogram.uniform(Schema(schema.columns).domain, total=600.0)
+    release = Release(model, (), card_of(model), schema)
+
+    for ask in (release.answer, release.sample):
+        with pytest.raises(SettingError, match="no record can have ward = 'A' or 'B' and clinic = 'south'"):
+            ask(where={"ward": ["A", "B"], "clinic": "south"})
+    assert release.answer(where={"ward": ["B", "C"], "clinic": "south"}).num_rows == 1

@@ -11,8 +11,10 @@ import pytest
 import cards
 from cards import card_of
 from sidelight.data.domain import Domain
+from sidelight.mean_errors import MEAN_ERRORS
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.told import JointRound, OpenedMarginal, Opening
+from sidelight.models.graphical import GraphicalModel
 from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.event import Gaussian, Laplace
@@ -21,6 +23,8 @@ from sidelight.releases.card import PublicData
 from sidelight.releases.release import Release
 from sidelight.reports.facts import collect, expected_errors, half_width_of
 from sidelight.reports.provenance import provenance, public_part
+from sidelight.reports.report import render
+from sidelight.select.judgement import Contest
 from sidelight.uncertainty.disagreement import Disagreement
 from sidelight.uncertainty.model_error import ModelDispersion
 
@@ -89,6 +93,28 @@ def test_the_total_that_is_measured_under_add_or_remove_is_a_step_of_its_own(toy
     ]
 
 
+def test_the_choice_of_what_to_follow_is_a_step_and_was_learned(small, toy):
+    curator, _ = toy.curator()
+    models = [GraphicalModel.uniform(curator.domain, total=100.0)] * 2
+    contest = Contest(
+        models, lambda _, said: (said, np.arange(2)), weights={("a",): 1.0}, total=100.0, log_odds=[0.0, 0.0]
+    )
+    curator.choose([Marginal(("a",))], contest, curator.remaining / 2)
+    chosen = curator.events
+    quality = Gaussian.at(Rho(Fraction(1, 100)), what=f"{MEAN_ERRORS} …", l2_squared=Fraction(2))
+    events = (*small.events, *chosen, quality)
+    spent = sum((event.cost.value for event in events), start=Fraction(0))
+
+    facts = collect(on_card(small, events=events, spent=spent))
+
+    assert [one.step for one in facts.spendings] == ["measure", "follow", "quality"]
+    assert facts.learned == (
+        "From the private table, nothing was learned but these numbers, the choice of which model to follow "
+        "and the measured quality"
+    )
+    assert facts.learned in render(on_card(small, events=events, spent=spent))
+
+
 def test_the_misfit_is_the_distance_of_model_and_measurement_in_noise(small):
     (measured,) = collect(small).measured
 
@@ -108,10 +134,11 @@ def test_the_expected_error_of_a_measured_marginal_is_that_of_its_noise(small):
 
     by_name = {expected.name: expected for expected in errors.known}
     assert set(by_name) == {"a × b", "a", "b"}
-    assert by_name["a × b"].stddev == pytest.approx(10)
-    assert by_name["a"].stddev == pytest.approx(10 * math.sqrt(3))
-    # √(2/π) σ in each cell of 100 records, nearly: no cell is off by more than it can hold.
-    mean = math.sqrt(2 / math.pi) * 10
+    # The six cells, and the two, sum to the number of records, which is public.
+    assert by_name["a × b"].stddev == pytest.approx(10 * math.sqrt(5 / 6))
+    assert by_name["a"].stddev == pytest.approx(10 * math.sqrt(3 / 2))
+    # √(2/π) of that in each cell of 100 records, nearly: no cell is off by more than it can hold.
+    mean = math.sqrt(2 / math.pi) * 10 * math.sqrt(5 / 6)
     assert by_name["a × b"].error == pytest.approx(6 * mean / (1 + mean / 200) / 600)
     assert errors.unmeasured == (("c",), ("a", "c"), ("b", "c"))
 
@@ -162,6 +189,20 @@ def test_how_far_aperture_moved_away_from_public_records_is_read_from_the_card(s
     assert [(one.name, one.error) for one in part.disagreements] == [("a × b", "50%"), ("a", "12.5%")]
 
 
+@pytest.mark.parametrize("is_older", [False, True])
+def test_nothing_disagrees_with_public_data_that_do_not_tell_of_it(small, is_older):
+    moved = opening({("a",): 0.125, ("c",): 0.932, ("a", "c"): 0.5})
+    if not is_older:
+        told = tuple(replace(one, told_by_public="c" not in one.attrs) for one in moved.marginals)
+        moved = replace(moved, marginals=told)
+    public = PublicData(records=7, columns={"a": 7.0, "b": 7.0, "c": 0.0} if is_older else {})
+
+    part = public_part(on_card(small, public=public, aperture=moved))
+
+    assert part is not None
+    assert [one.name for one in part.disagreements] == ["a"]
+
+
 def test_a_release_without_public_data_has_no_public_part(small):
     assert public_part(small) is None
 
@@ -179,6 +220,9 @@ def test_the_citation_names_the_paper_of_the_mechanism_and_the_command_its_plan(
     assert "--workload 2-way" in origin.command
     assert "--set rounds=4" in origin.command
     assert "passes" not in origin.command  # which is the mechanism's own
+    assert "--quality-share" not in origin.command
+    assert "--quality-share 0.1" in provenance(on_card(released, quality_share=0.1), "survey").command
+    assert "--quality-share 0.0" in provenance(on_card(released, quality_share=0.0), "survey").command
 
 
 def test_what_was_not_measured_has_an_expected_error_where_the_model_has_one(small):

@@ -372,16 +372,15 @@ def test_a_release_without_quality_says_that_nobody_measured_it(released):
     [
         ({"cut": ("sex",)}, "how sex goes together with other attributes."),
         ({"cut": ("sex", "age")}, "how sex, age go together with other attributes."),
-        ({"cut": ("sex", "×")}, "how attributes go together."),
-        ({"cut": ("*",)}, "Public data were left out"),
+        ({"cut": ("sex", "age"), "public_records": 0.0}, "Public data were left out"),
         ({"is_bare": True}, "Public data were left out"),
         ({}, None),
     ],
 )
 def test_what_was_cut_off_from_public_data_is_named(released, told, said):
     opening = Opening(
-        rounds=1, asked_again=(), public_records=7.0, public_marginals=(), marginals=(),
-        particle_share=0.0, **told,
+        rounds=1, asked_again=(), public_marginals=(), marginals=(), particle_share=0.0,
+        **{"public_records": 7.0} | told,
     )  # fmt: skip
     page = render(replace(released, card=replace(released.card, aperture=opening)))
 
@@ -389,3 +388,11 @@ def test_what_was_cut_off_from_public_data_is_named(released, told, said):
         said is not None
     )
     assert said is None or said in page
+
+
+def test_noise_that_is_left_in_an_estimate_is_not_called_the_noise_of_an_answer(released):
+    text = render(released)
+
+    assert "Noise left in the estimate: σ&nbsp;=" in text
+    assert "Noise σ" not in text
+    assert "<dt>Noise on a number</dt>" in text

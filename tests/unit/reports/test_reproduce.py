@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import sidelight as sl
 from sidelight.cli.app import main
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
@@ -84,10 +85,10 @@ def test_the_printed_command_plans_the_same_release(made, case, tmp_path):
     (tmp_path / "PRIVATE.csv").write_text("a,b,c\n0,0,0\n")
     (tmp_path / "PUBLIC.csv").write_text("a,b,c\n0,1,0\n1,1,1\n")
 
-    opening, *rest = provenance(told, "t").command.split("\n")
-    run(shlex.split(opening), tmp_path)
+    again = provenance(told, "t")
+    run(shlex.split(again.ledger), tmp_path)
     plan = json.loads(
-        run([*shlex.split("\n".join(rest).replace("\\\n", " ")), "--dry-run", "--json"], tmp_path)
+        run([*shlex.split(again.command.replace("\\\n", " ")), "--dry-run", "--json"], tmp_path)
     )
 
     card = told.card.as_json()
@@ -96,6 +97,35 @@ def test_the_printed_command_plans_the_same_release(made, case, tmp_path):
         name: card[name] for name in ("mechanism", "settings", "epsilon", "delta")
     }
     assert plan["queries"] == card["workload"]["queries"]
+
+
+def test_the_same_table_keeps_its_ledger_and_every_option_is_repeated(tmp_path):
+    codes = coded(1).codes()
+    (tmp_path / "PRIVATE.csv").write_text("a,b,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in codes))
+    (tmp_path / "CRITERIA.toml").write_text('[[criterion]]\ntables = "2-way"\nat_most = 1.5\n')
+    ledger = sl.Ledger.open(tmp_path / "LEDGER", epsilon=3, delta=1e-7)
+    asked = {"schema": SCHEMA, "epsilon": 0.5, "workload": "2-way", "mechanism": "aim", "ledger": ledger}
+    first = release(tmp_path / "PRIVATE.csv", **asked, progress=False)
+    first.save(tmp_path / "EARLIER")
+    second = release(
+        tmp_path / "PRIVATE.csv", **asked, reuse=first, accept=tmp_path / "CRITERIA.toml", progress=False,
+        project="health survey", approved_by=["A. Ito", "B. Ng"],
+    )  # fmt: skip
+    second.save(tmp_path / "FOLDER")
+
+    again = provenance(second, "t").command
+    plan = json.loads(run([*shlex.split(again.replace("\\\n", " ")), "--dry-run", "--json"], tmp_path))
+
+    assert plan["affordable"]  # by the table's own ledger
+    assert plan["reused"]
+    assert plan["accept"]
+    assert "--project 'health survey'" in again
+    assert again.endswith("--approved-by APPROVER_2")
+    page = render(second)
+    assert "For this table, LEDGER is the ledger that it has" in page
+    assert page.index("For another table, open its own ledger first") < page.index("sidelight ledger open")
+    assert "<td>health survey</td>" in page
+    assert "<td>A. Ito, B. Ng</td>" in page
 
 
 def test_a_workload_without_a_name_is_in_the_folder_with_its_weights(made, tmp_path):

@@ -1,4 +1,4 @@
-"""How well each of several blends does: their errors, how far one person moves them, and the cut."""
+"""How well each of several mixtures does: their errors, how far one person moves them, and the cut."""
 
 from fractions import Fraction
 
@@ -53,12 +53,12 @@ def scores(judgement, queries, counts):
 
 
 def two_points(kind=LeastError):
-    """One blend of two: all evenly, or all in the first cell."""
+    """One mixture of two: all evenly, or all in the first cell."""
     models = (Answering({("a",): [10.0, 10.0]}), Answering({("a",): [20.0, 0.0]}))
     return kind(models, ((1.0, 0.0), (0.0, 1.0)), weights={("a",): 7.0}, total=20.0)
 
 
-def test_scores_are_the_negative_errors_of_the_blends_weighted_over_the_workload():
+def test_scores_are_the_negative_errors_of_the_mixtures_weighted_over_the_workload():
     rng = np.random.default_rng(3)
     private = Table.of_codes(DOMAIN, np.stack([rng.integers(0, k, 90) for k in DOMAIN.shape], axis=1))
     tree = GraphicalModel(DOMAIN, 90.0, {("a", "b"): rng.normal(size=(2, 3)), ("c",): rng.normal(size=2)})

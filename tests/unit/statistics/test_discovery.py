@@ -18,6 +18,7 @@ from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.statistics import discovery_curator
+from sidelight.statistics.discovery import records_off
 from sidelight.statistics.discovery_curator import DELTA_SHARE, Contribution, label_event
 from sidelight.statistics.label_counts import count_labels
 from sidelight.testing import SeededNoise
@@ -85,6 +86,23 @@ def test_a_label_of_few_people_is_never_told_whatever_the_noise(monkeypatch):
     assert set(find(table=table, unit=three, at_least=5).labels) == set()
     assert set(find(table=table, unit=three, at_least=4).labels) == {"a"}
     assert set(find(table=table, unit=three, at_least=3).labels) == {"a", "b", "c"}
+
+
+def test_a_label_is_told_if_its_noisy_number_reaches_the_threshold_and_not_below(monkeypatch):
+    thresholds = []
+
+    def noisy(noise, exact, event):
+        thresholds.append(event.threshold)
+        return event.threshold + np.array([-2, -1, 0, 1], dtype=np.int64)
+
+    monkeypatch.setattr(discovery_curator, "gaussian", noisy)
+    who = [f"p{i}" for i in range(48)]
+    table = pa.table({"who": who, "drug": [*"abcd"] * 12, "sex": [0] * 48})
+
+    for unit, at_least, left_out in ((UNIT, 1, 0), (UNIT, 10, 9), (Unit("replace", 3), 3, 6)):
+        found = find(table=table, unit=unit, at_least=at_least)
+        least = thresholds[-1] + left_out
+        assert found.labels == {"c": least, "d": least + 1}
 
 
 @settings(max_examples=40)
@@ -212,9 +230,24 @@ def test_records_a_person_are_found_privately():
 
     assert found.records == 6
     assert found.schema.unit == Unit("replace", 6, "who")
-    # b ln(20 · 26), where b = 2/ε and ρ = ε²/8.
-    off = math.ceil(2 / math.sqrt(8 * found.rho) * math.log(20 * 26))
-    assert f"right to within {off} people" in found.sentence
+    many, few = records_off(2 / math.sqrt(8 * found.rho))  # b = 2/ε, where ρ = ε²/8
+    assert f"too large by at most {many} people, and too small by at most {few}" in found.sentence
+
+
+def test_what_is_said_of_records_a_person_holds_and_large_numbers_are_rarely_drawn_in_vain():
+    number = 1 + np.searchsorted(1 - 0.5 ** np.arange(1, 12), np.arange(2000) / 2001)
+    ids = np.repeat([f"p{i}" for i in range(2000)], number)
+    table = pa.table({"who": ids, "sex": [0] * len(ids)})
+    asked = {"schema": schema(Unit("replace", person="who")), "epsilon": 0.1, "delta": 1e-9}
+
+    found = [sl.discover_records(table, **asked, noise=SeededNoise(seed)) for seed in range(40)]
+
+    many, few = records_off(2 / math.sqrt(8 * found[0].rho))
+    covered = np.array([(number <= one.records).sum() for one in found])
+    assert np.mean(covered - 1900 <= many) > 0.9
+    assert np.mean(1900 - covered <= few) > 0.9
+    # Five records are the answer; with even chances more than a third of these were above 20.
+    assert np.mean([one.records > 20 for one in found]) < 0.2
 
 
 def test_a_number_of_records_between_two_answers_counts_as_the_larger_one():
@@ -225,6 +258,15 @@ def test_a_number_of_records_between_two_answers_counts_as_the_larger_one():
     found = sl.discover_records(table, schema=one, epsilon=1.0, delta=1e-9, noise=SeededNoise(2))
 
     assert found.records == 12
+
+
+def test_bins_alone_lie_between_the_bounds_that_the_schema_declares():
+    declared = Schema.from_toml('[columns.cost]\nkind = "real"\nlow = 0.0\nhigh = 100.0\nbins = 2')
+    terms = {"schema": declared, "unit": UNIT, "epsilon": 1.0, "delta": 1e-9, "noise": SeededNoise(3)}
+
+    edges = sl.discover(VISITS, "cost", bins=5, **terms).edges
+
+    assert (edges[0], edges[-1], len(edges)) == (0.0, 100.0, 6)
 
 
 def test_the_ledger_is_charged_once_and_refuses_what_it_cannot_pay(tmp_path):
@@ -256,6 +298,7 @@ def test_the_ledger_is_charged_once_and_refuses_what_it_cannot_pay(tmp_path):
         ({"delta": 0.0}, "δ = 0"),
         ({"delta": None}, "delta must be given"),
         ({"epsilon": 1e-9}, "too small|too little|more than can be drawn"),
+        ({"column": "cost", "bins": 4}, "declare low and high of 'cost'"),
         ({"column": "cost", "bounds": (5, 5)}, "lower one first"),
         ({"column": "cost", "bounds": (0, math.inf)}, "lower one first"),
         ({"column": "cost", "bounds": (0, 9), "bins": 1}, "from 2 to 1024"),
@@ -274,13 +317,6 @@ def test_bad_input_is_refused_before_anything_is_paid(asked, said, monkeypatch):
         find(**asked)
 
     assert not drawn
-
-
-def test_records_on_a_cluster_are_not_brought_here(monkeypatch):
-    monkeypatch.setattr("sidelight.statistics.discovery.kind_of", lambda table: "spark")
-
-    with pytest.raises(DataError, match="stay on the cluster"):
-        find()
 
 
 def test_people_who_are_not_named_count_by_themselves_where_that_is_declared():

@@ -83,8 +83,8 @@ def test_a_share_too_near_to_the_ends_is_refused_before_a_run_begins():
 
 
 def test_a_declared_size_must_be_the_number_of_values_and_the_message_tells_neither():
-    with pytest.raises(DataError, match="another size") as refusal:
-        Group(VALUES, epsilon=1.0, size=49)
+    with pytest.raises(DataError, match="another number of records") as refusal:
+        Group(VALUES, epsilon=1.0, records=49)
 
     assert "50" not in str(refusal.value)
 
@@ -159,7 +159,9 @@ def test_a_size_cannot_be_declared_where_it_is_private():
 
     with pytest.raises(SettingError, match="cannot be declared"):
         mixed_mean(
-            [Group(VALUES, epsilon=1.0, size=50), Group(VALUES, public=True)], bounds=(0, 10), ledger=ledger
+            [Group(VALUES, epsilon=1.0, records=50), Group(VALUES, public=True)],
+            bounds=(0, 10),
+            ledger=ledger,
         )
 
     assert ledger.spent == 0

@@ -91,7 +91,7 @@ def test_records_of_undeclared_cells_count_nowhere():
     )  # fmt: skip
 
     assert len(answer.cells) == 2
-    assert sum(mean.size for mean in answer.cells) == pytest.approx(2000, abs=200)
+    assert sum(mean.records for mean in answer.cells) == pytest.approx(2000, abs=200)
 
 
 @pytest.mark.parametrize(

@@ -191,3 +191,9 @@ def test_an_epsilon_that_is_just_large_enough_is_answered():
     )
 
     assert 0 <= answer.interval[0] <= answer.estimate <= answer.interval[1] <= 9
+
+
+@pytest.mark.parametrize("density", [1e-300, 1e-31, 1e31])
+def test_a_density_that_leaves_no_finite_error_is_refused(density):
+    with pytest.raises(SettingError, match="density must be from 1e-30 to 1e"):
+        mixed_quantile([Group([1.0, 2.0], epsilon=1.0)], 0.5, bounds=(0, 10), density=density)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import sidelight as sl
+from sidelight.data.reading.file_format import FileFormat
 from sidelight.errors import SettingError
 from sidelight.evaluation.screening import screen
 from sidelight.privacy.budget import Budget
@@ -85,6 +86,7 @@ OTHER: dict[str, dict[str, object]] = {
     },
     "grouped_mean": {
         "missing": 3.0, "variance": 4.0, "confidence": 0.5, "size_share": 0.5, "variance_share": 0.5,
+        "file": FileFormat(delimiter=";"),
     },
 }  # fmt: skip
 

@@ -9,9 +9,11 @@ from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
 from sidelight.models.histogram import Histogram
 from sidelight.queries.query import Cell, Marginal
+from sidelight.uncertainty.count_errors import CountErrors
 from sidelight.uncertainty.dispersion import variance_at_one
-from sidelight.uncertainty.error_bars import CountErrors
+from sidelight.uncertainty.error_bars import ErrorBars, Reach
 from sidelight.uncertainty.model_error import Dispersion, ModelDispersion
+from sidelight.uncertainty.unbiased import Unbiased
 
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2})
 N = 1200.0
@@ -80,6 +82,38 @@ def test_a_prior_shares_the_error_with_the_noise(s, noise, model):
     assert found.source == "both"
     assert found.noise_error == pytest.approx(np.full((2, 3), noise), abs=1e-3)
     assert found.model_error == pytest.approx(np.full((2, 3), model), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("public", "asked", "source"),
+    [
+        (("a", "b"), "ab", "both"),
+        ((), "ab", "private"),
+        (("a", "c"), "ab", "private"),
+        (("a", "c"), "a", "both"),
+    ],
+)
+def test_both_is_what_public_data_tell_all_of(public, asked, source):
+    told = replace(prior_of("ab", 0.3), told_by_public=public)
+
+    found = bars(asked, measured("ab", 5.0), told=told)
+
+    assert found.source == source
+    assert ("public data" in found.words) == (source == "both")
+
+
+def test_a_public_number_of_records_is_a_public_number():
+    made = [measured("ab", 5.0)]
+    known, noisy = (
+        CountErrors(MODEL, made, prior_of("ab", 0.3), total_is_public=public).bars(())
+        for public in (True, False)
+    )
+
+    assert (known.source, noisy.source) == ("public", "private")
+    assert float(known.standard_error) == 0
+    assert [float(end) for end in known.interval()] == [N, N]
+    assert "public" in known.words
+    assert float(noisy.standard_error) > 0
 
 
 def test_with_a_prior_both_parts_make_the_variance_of_the_posterior():
@@ -225,3 +259,48 @@ def test_a_sum_to_a_smaller_marginal_is_off_as_that_marginal_is():
     side[1] = True
 
     assert cell.sum(side).model_error == pytest.approx(whole.model_error[1], rel=0.01)
+
+
+def shared(weights):
+    """The variance of a weighted sum of cells that have errors in common."""
+    return float(np.sum(weights) ** 2 + (np.arange(weights.size) * weights.reshape(-1) ** 2).sum())
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", ["apart", "reached", "shared", "unbiased"])
+def test_sums_of_many_cells_at_once_are_those_of_each(kind, kept):
+    draw = np.random.default_rng(5)
+    shape = (3, 4, 5)
+    counts, noise, model = draw.uniform(1, 9, size=(3, *shape))
+    mask = draw.uniform(size=shape) < 0.6
+    mask[1] = False
+    reaches = (Reach(0, noise[:, 0, 0], model[:1]), Reach(2, noise[0, 0], model[:, :, :1]))
+    about = {
+        "apart": {},
+        "reached": {"reaches": reaches},
+        "shared": {"of_sum": shared},
+        "unbiased": {"of_sum": shared, "unbiased": Unbiased(model, noise, shared)},
+    }
+    bars = ErrorBars(counts, noise, model, float(counts.sum()), "model", **about[kind])
+
+    at_once = bars.sum(mask, kept=kept)
+
+    for cell in np.ndindex(shape[:kept]):
+        own = np.zeros(shape, dtype=bool)
+        own[cell] = mask[cell]
+        each = bars.sum(own)
+        assert each.estimate == pytest.approx(counts[own].sum())
+        for part in ("estimate", "noise_variance", "model_variance"):
+            assert getattr(at_once, part)[cell] == pytest.approx(getattr(each, part)), part
+        if kind == "unbiased":
+            assert at_once.unbiased.variance[cell] == pytest.approx(shared(own.astype(float)))
+            assert at_once.unbiased.values[cell] == pytest.approx(model[own].sum())
+
+
+def test_what_moves_with_one_value_adds_up_before_it_is_squared():
+    share = np.array([[0.5, 0.25, 0.0]])
+    reach = Reach(0, np.array([4.0, 9.0]), share)
+
+    found = reach.variance_of(np.array([[True, True, False], [True, False, True]]))
+
+    assert found == pytest.approx(4 * 0.75**2 + 9 * 0.5**2)

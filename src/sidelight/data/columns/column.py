@@ -4,6 +4,7 @@ A bin is half-open, [eᵢ, eᵢ₊₁); the last bin of a real column also holds
 times are in ``moment_columns``; what all columns share, and the order of their codes, is in ``column_base``.
 """
 
+import math
 import sys
 from abc import abstractmethod
 from collections import Counter
@@ -83,7 +84,7 @@ class CategoricalColumn(Column):
             twice = next(label for label, often in Counter(self.labels).items() if often > 1)
             raise self._wrong(f"labels must be distinct; {brief(twice)} appears twice")
         if not self.size:
-            raise self._wrong("at least one label is needed")
+            raise self._wrong("at least one label is needed", key="labels")
         self._check_other()
         if not isinstance(self.ordered, bool):
             raise self._wrong(f"ordered must be true or false; got {brief(self.ordered)}")
@@ -116,7 +117,9 @@ class CategoricalColumn(Column):
             for spelling in spellings:
                 self._check_text(spelling, "aliases")
                 if spelling in taken:
-                    raise self._wrong(f"the alias {brief(spelling)} already stands for something")
+                    raise self._wrong(
+                        f"the alias {brief(spelling)} already stands for something", key="aliases"
+                    )
                 taken.add(spelling)
 
     @cached_property
@@ -132,11 +135,13 @@ class CategoricalColumn(Column):
             if len(label) > LONGEST:
                 raise self._wrong(
                     f"the label {brief(label)} is longer than {LONGEST:,} characters; write a short one, and "
-                    "keep the long text elsewhere"
+                    "keep the long text elsewhere",
+                    key="labels",
                 )
         elif not isinstance(label, (bool, int, float)) or not abs(label) <= LARGEST:
             raise self._wrong(
-                f"a numeric label must be finite and below 2^53; got {brief(label)} (declare it as text)"
+                f"a numeric label must be finite and below 2^53; got {brief(label)} (declare it as text)",
+                key="labels",
             )
 
     def _check_other(self) -> None:
@@ -210,6 +215,10 @@ class NumericColumn(BinnedColumn):
     @abstractmethod
     def _check_number(self, number: object) -> None: ...
 
+    @property
+    def _bounds_key(self) -> str:
+        return "low" if self.edges is None else "edges"
+
 
 @dataclass(frozen=True)
 class IntegerColumn(NumericColumn):
@@ -240,7 +249,9 @@ class IntegerColumn(NumericColumn):
 
     def _check_number(self, number: object) -> None:
         if not isinstance(number, int) or isinstance(number, bool) or abs(number) > LARGEST:
-            raise self._wrong(f"bounds must be whole numbers below 2^53; got {brief(number)}")
+            raise self._wrong(
+                f"bounds must be whole numbers below 2^53; got {brief(number)}", key=self._bounds_key
+            )
 
     @property
     def is_unit(self) -> bool:
@@ -300,7 +311,7 @@ class RealColumn(NumericColumn):
     kind: ClassVar[str] = "real"
 
     decimals: int | None = field(default=None, kw_only=True)
-    """Decimals of synthetic numbers; as many as a float64 has if None. It changes nothing in reading."""
+    """Decimals of synthetic numbers; if None, see ``sampled_decimals``. It changes nothing in reading."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -317,7 +328,7 @@ class RealColumn(NumericColumn):
             object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
         with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(self.bounds[-1] - self.bounds[0]):
-                raise self._wrong("bounds are too far apart for floating-point numbers")
+                raise self._wrong("bounds are too far apart for floating-point numbers", key=self._bounds_key)
         self._check_bounds()
         first, last = self.steps
         if self.decimals is not None and (last < first).any():
@@ -328,7 +339,7 @@ class RealColumn(NumericColumn):
     def _check_number(self, number: object) -> None:
         is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
         if not is_number or not abs(number) <= sys.float_info.max:  # type: ignore[arg-type]  # a number by now
-            raise self._wrong(f"bounds must be finite numbers; got {brief(number)}")
+            raise self._wrong(f"bounds must be finite numbers; got {brief(number)}", key=self._bounds_key)
 
     @cached_property
     def bounds(self) -> npt.NDArray[np.float64]:
@@ -347,13 +358,31 @@ class RealColumn(NumericColumn):
         return float(self.bounds[0]), float(self.bounds[-1])
 
     @cached_property
+    def sampled_decimals(self) -> int | None:
+        """Decimals of synthetic numbers: as declared, or so many that each bin holds a thousand numbers.
+
+        None, for all that a float64 has, where bins are too narrow for that.
+
+        >>> RealColumn("income", low=0.0, high=1e6, bins=40).sampled_decimals
+        0
+        >>> RealColumn("share", low=0.0, high=1.0, bins=2).sampled_decimals
+        4
+        """
+        if self.decimals is not None:
+            return self.decimals
+        decimals = max(0, 3 - math.floor(math.log10(float(np.diff(self.bounds).min()))))
+        # Beyond 2^53 neighbouring multiples of the last decimal are the same float64.
+        largest = float(np.abs(self.bounds).max())
+        return decimals if decimals <= 15 and largest < 2**53 / 10.0**decimals else None
+
+    @cached_property
     def steps(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Of each bin the first and the last number of so many decimals, as multiples of the last decimal.
 
         >>> RealColumn("price", low=0.0, high=1.0, bins=2, decimals=1).steps
         (array([0., 5.]), array([ 4., 10.]))
         """
-        scale = 10.0 ** (self.decimals or 0)
+        scale = 10.0 ** (self.sampled_decimals or 0)
         low, high = self.bounds[:-1], self.bounds[1:]
         first, last = np.ceil(low * scale), np.floor(high * scale)
         # The product may be rounded across an edge: what counts is the number that is written.

@@ -9,7 +9,7 @@ The codes of a column are, in this order,
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -24,6 +24,7 @@ Label = str | int | float | bool
 LabelKind = Literal["text", "integer", "real", "boolean", "date", "datetime", "time"]
 Outside = Literal["refuse", "other", "clamp"]
 
+_WORD = re.compile(r"[a-z_]+")
 _DTYPE = re.compile(r"(pandas|polars|pyarrow|spark):[^\0]{1,200}")
 
 LARGEST = 2**53 - 1
@@ -125,8 +126,12 @@ class Column(ABC):
         if len(text) > LONGEST:
             raise self._wrong(f"{what}: {brief(text)} is longer than {LONGEST:,} characters")
 
-    def _wrong(self, what: str) -> SchemaError:
-        return SchemaError(f"column {brief(self.name)}: {what}.")
+    def _wrong(self, what: str, *, key: str | None = None) -> SchemaError:
+        """The error for one key of the declaration: by default the first that the message names."""
+        error = SchemaError(f"column {brief(self.name)}: {what}.")
+        keys = {f.name for f in fields(self)}
+        error.column, error.key = self.name, key or next((w for w in _WORD.findall(what) if w in keys), None)
+        return error
 
     def _check_codes(self, declared: int, what: str) -> None:
         """Refuse so many labels or bins before any of them is made."""
@@ -156,7 +161,8 @@ class BinnedColumn(Column):
 
     def _check_bounds(self) -> None:
         if len(self.bounds) < 2 or not (np.diff(self.bounds) > 0).all():
-            raise self._wrong("edges must increase from bin to bin; use fewer bins or wider bounds")
+            key = "edges" if getattr(self, "edges", None) is not None else "bins"
+            raise self._wrong("edges must increase from bin to bin; use fewer bins or wider bounds", key=key)
 
     def _check_bins(self, bins: object) -> None:
         if bins is not None and (kind_of(bins) != "integer" or bins < 1):  # type: ignore[operator]  # an integer by then

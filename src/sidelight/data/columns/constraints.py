@@ -248,12 +248,44 @@ def check_together(constraints: Sequence[Constraint], columns: Mapping[str, Colu
             f"[[constraint]]: column {brief(twice[0])} is in a sum and in another constraint of numbers. "
             "A column can be in one sum, or in orders."
         )
+    _check_maps([one for one in constraints if isinstance(one, Determines)], columns)
     for one in in_turn(constraints):  # refuses circles
         caps = highest(constraints, columns)
         if caps[one.first] < ordered(columns[one.first]).ends[0]:
             raise SchemaError(
                 f"[[constraint]]: by their bounds, no record keeps the order up to {brief(one.first)}."
             )
+
+
+def _check_maps(rules: Sequence[Determines], columns: Mapping[str, Column]) -> None:
+    """Refuse a label to which the maps, side by side or one after another, give two labels of a column."""
+    maps = [(rule, rule.codes(columns)) for rule in rules]
+    for rule, mapped in maps:
+        for code in mapped:
+            target = _given_twice(maps, rule.column, code)
+            if target is not None:
+                label = columns[rule.column].code_labels()[code]
+                raise SchemaError(
+                    f"[[constraint]]: by the maps, {brief(rule.column)} = {brief(label)} has two labels of "
+                    f"{brief(target)}; no record is possible. Correct one of the maps."
+                )
+
+
+def _given_twice(maps: Sequence[tuple[Determines, dict[int, int]]], column: str, code: int) -> str | None:
+    """A column that gets two codes where all maps are followed from one code on."""
+    known, left = {column: code}, [column]
+    while left:
+        name = left.pop()
+        for rule, mapped in maps:
+            if rule.column != name or known[name] not in mapped:
+                continue
+            wanted = mapped[known[name]]
+            if rule.target not in known:
+                known[rule.target] = wanted
+                left.append(rule.target)
+            elif known[rule.target] != wanted:
+                return rule.target
+    return None
 
 
 def in_turn(constraints: Sequence[Constraint]) -> list[Order]:

@@ -29,6 +29,7 @@ from sidelight.data.columns.moment import (
     text_of_clock,
     text_of_seconds,
 )
+from sidelight.errors import SchemaError
 
 Moment = date | datetime | time | str
 """A bound or an edge, as a person or a TOML file writes it."""
@@ -60,9 +61,9 @@ class MomentColumn(BinnedColumn):
         self._check_codes(self.bins or len(self.edges or ()), "bins")
         for key in ("low", "high"):
             said = getattr(self, key)
-            object.__setattr__(self, key, None if said is None else self._canonical(said))
+            object.__setattr__(self, key, None if said is None else self._read(said, key))
         if self.edges is not None:
-            object.__setattr__(self, "edges", tuple(map(self._canonical, self.edges)))
+            object.__setattr__(self, "edges", tuple(self._read(edge, "edges") for edge in self.edges))
         self._check_bins_declared()
         if self.by is not None and self.by not in self.periods:
             raise self._wrong(f"by must be one of {', '.join(map(repr, self.periods))}; got {brief(self.by)}")
@@ -98,6 +99,14 @@ class MomentColumn(BinnedColumn):
         if days < (7 if self.by == "weekday" else 1) or first % DAY or (last + 1) % DAY:
             least = "seven days" if self.by == "weekday" else "one day"
             raise self._wrong(f'by = "{self.by}" needs whole days between low and high, at least {least}')
+
+    def _read(self, said: object, key: str) -> Moment:
+        """A bound in its canonical form; what is wrong with it is told of its key."""
+        try:
+            return self._canonical(said)
+        except SchemaError as error:
+            error.key = key
+            raise
 
     @abstractmethod
     def _canonical(self, said: object) -> Moment:

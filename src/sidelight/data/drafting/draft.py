@@ -8,9 +8,11 @@ than the public table does: which labels may occur, and how far numbers go.
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from fractions import Fraction
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from sidelight.data.columns.column import LARGEST, CategoricalColumn, Column, In
 from sidelight.data.columns.moment import check_zone
 from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, TimeColumn
 from sidelight.data.decode import decode
-from sidelight.data.drafting.public_survey import MOST_LABELS, PublicSurvey, Seen
+from sidelight.data.drafting.public_survey import FREE, MOST_LABELS, PublicSurvey, Seen
 from sidelight.data.dtypes import LIBRARIES, Fact, facts_of
 from sidelight.data.engines.duckdb import DuckDBSource
 from sidelight.data.misfits import is_named_as_id, who_hint
@@ -37,8 +39,6 @@ _JUDGED = 50
 """Fewer values than this do not show that a column tells people apart."""
 _ALONE = 0.9
 """Share of distinct values from which on a column is taken for an identifier or free text."""
-_PREFIXES = 100
-"""Most prefixes of a column of codes."""
 
 _HEAD = """\
 Drafted from public data; check every line before it is used.
@@ -89,7 +89,13 @@ def draft(
         raise DataError(f"{describe(public_table)}: column {twice[0]!r} appears twice; rename or drop one.")
     survey = PublicSurvey(source, file=file, missing=missing)
     columns, left_out, remarks = [], [], []
-    for place, seen in enumerate(survey.columns()):
+    every = list(survey.columns())
+    if any(seen is not None and not seen.present and not seen.has_missing for seen in every):
+        raise DataError(
+            f"{describe(public_table)} has no records, so it says nothing of labels and bounds. Draft from a "
+            "public table that has some, or write the schema by hand."
+        )
+    for place, seen in enumerate(every):
         name = source.names[place]
         if seen is None:
             one = _Draft(None, "left out: it holds values of a type that no schema has (lists, bytes, …).")
@@ -138,8 +144,10 @@ def _with_dtypes(schema: Schema, kind: str | None, facts: Mapping[str, Fact]) ->
 
 
 def _is_kept(column: Column, fact: Fact) -> bool:
-    """Whether synthetic values can have this type: a category needs labels, and objects are of any type."""
-    return fact.dtype != "object" and (fact.dtype not in ("category", "Enum") or column.kind == "categorical")
+    """Whether synthetic values can have this type: a category needs labels, and objects have to be text."""
+    if fact.dtype == "object":
+        return column.value_kind == "text"
+    return fact.dtype not in ("category", "Enum") or column.kind == "categorical"
 
 
 def _column(survey: PublicSurvey, place: int, seen: Seen, bins: int) -> _Draft:
@@ -154,7 +162,12 @@ def _column(survey: PublicSurvey, place: int, seen: Seen, bins: int) -> _Draft:
         return made
     column = replace(made.column, missing=True, missing_texts=texts)
     shown = ", ".join(map(repr, texts))
-    return _Draft(column, " ".join(filter(None, [made.remark, f"{shown} is read as missing."])))
+    return _Draft(
+        column,
+        " ".join(
+            filter(None, [made.remark, f"{shown} {'is' if len(texts) == 1 else 'are'} read as missing."])
+        ),
+    )
 
 
 def _of_kind(survey: PublicSurvey, place: int, seen: Seen, bins: int) -> _Draft:
@@ -171,14 +184,14 @@ def _of_kind(survey: PublicSurvey, place: int, seen: Seen, bins: int) -> _Draft:
     if seen.spelled == "time":
         return _Draft(TimeColumn(seen.name, missing=seen.has_missing, note="By the hour."))
     made = _texts(survey, place, seen)
-    if not seen.nearly:
+    if not seen.spelling.nearly:
         return made
     what = "left out" if made.column is None else "drafted as text"
-    odd = ", ".join(map(_check.brief, seen.odd))
+    odd = ", ".join(map(_check.brief, seen.spelling.odd))
     return _Draft(
         made.column,
-        f"{what}: nearly all of its values are {seen.nearly}, but not {odd}. If such a text stands for a "
-        f"missing value, draft again with --missing {shlex.quote(seen.odd[0])}; if not, "
+        f"{what}: nearly all of its values are {seen.spelling.nearly}, but not {odd}. If such a text stands "
+        f"for a missing value, draft again with --missing {shlex.quote(seen.spelling.odd[0])}; if not, "
         "correct the public table.",
     )
 
@@ -193,24 +206,24 @@ def _truths(seen: Seen) -> _Draft:
 
 def _texts(survey: PublicSurvey, place: int, seen: Seen) -> _Draft:
     share = seen.distinct / max(seen.present, 1)
-    if seen.present >= _JUDGED and seen.spaces >= 2 and share > 0.3:
+    if seen.present >= _JUDGED and seen.spaces >= 2 and share > FREE:
         return _Draft(None, "left out: it seems to be free text. Turn it into a few groups first.")
     if seen.present >= _JUDGED and share >= _ALONE:
-        return _Draft(None, f"left out: nearly every value is another one.{who_hint(seen.name)}")
+        hint = " If it is a code whose first characters say something, declare it with a prefix."
+        hints = who_hint(seen.name) + (hint if seen.is_code else "")
+        return _Draft(None, f"left out: nearly every value is another one.{hints}")
     if _is_id(seen):
         return _Draft(None, f"left out: {_LIKE_ID}{who_hint(seen.name)}")
     if seen.labels and seen.distinct <= MOST_LABELS:
         column = _labelled(seen)
         folded = sum(len(spellings) for _, spellings in column.aliases)
-        remark = f"{folded} spellings differ in case or spaces alone, and are aliases." if folded else ""
+        told = "spelling differs" if folded == 1 else "spellings differ"
+        kept = "is an alias" if folded == 1 else "are aliases"
+        remark = f"{folded} {told} in case or spaces alone, and {kept}." if folded else ""
         return _Draft(column, remark)
-    if seen.is_code:
-        known = [count for count in survey.prefixes(place) if count <= _PREFIXES]
-        if known:
-            # A further character that tells nothing more, such as a point, is left out.
-            shortest = next(k for k, count in enumerate(known, start=1) if count >= 0.95 * known[-1])
-            return _prefixed(survey, place, seen, shortest)
-    labels = sorted(survey.common(place, MOST_LABELS))
+    if seen.prefix is not None:
+        return _prefixed(seen, seen.prefix)
+    labels = sorted(survey.commonest(place, MOST_LABELS))
     other = next(word for word in ("other", "(other)", "((other))") if word not in labels)
     note = f"More than {MOST_LABELS} distinct values: the commonest are kept."
     column = CategoricalColumn(
@@ -219,8 +232,8 @@ def _texts(survey: PublicSurvey, place: int, seen: Seen) -> _Draft:
     return _Draft(column, f"has more than {MOST_LABELS} values; only the commonest are told apart.")
 
 
-def _prefixed(survey: PublicSurvey, place: int, seen: Seen, length: int) -> _Draft:
-    labels = sorted(survey.common(place, MOST_LABELS, prefix=length))
+def _prefixed(seen: Seen, length: int) -> _Draft:
+    labels = sorted(seen.labels)
     note = f"Codes, told apart by their first characters ({length})."
     column = CategoricalColumn(
         seen.name, tuple(labels), missing=seen.has_missing, outside="other", prefix=length, note=note
@@ -235,9 +248,17 @@ def _is_id(seen: Seen) -> bool:
 
 
 def _labelled(seen: Seen) -> CategoricalColumn:
-    """Labels that differ only in case or spaces become one, the commonest; the others are its aliases."""
+    """Labels that differ only in case or spaces become one; the others are its aliases.
+
+    The one is the commonest of those without needless spaces, if there are any.
+    """
+
+    def by_preference(label: Label) -> tuple[bool, int, str]:
+        text = str(label)
+        return text != " ".join(text.split()), -seen.labels[label], text
+
     alike: dict[str, list[str]] = {}
-    for label in sorted(seen.labels, key=lambda label: (-seen.labels[label], str(label))):
+    for label in sorted(seen.labels, key=by_preference):
         alike.setdefault(" ".join(str(label).casefold().split()), []).append(str(label))
     groups = sorted(alike.values())
     aliases = tuple((group[0], tuple(sorted(group[1:]))) for group in groups if len(group) > 1)
@@ -263,10 +284,8 @@ def _numbers(seen: Seen, bins: int) -> _Draft:
         return _Draft(CategoricalColumn(name, labels, missing=missing, note=note))
     note = "Check the bounds: values beyond them go to the nearest bin."
     if is_whole:
-        low, high = _round_bounds(int(seen.low), int(seen.high))
-        first, last = max(int(low), -LARGEST), min(int(high), LARGEST)
-        count = min(bins, last - first + 1)
-        return _Draft(IntegerColumn(name, first, last, count, missing=missing, outside="clamp", note=note))
+        about: dict[str, Any] = {"missing": missing, "outside": "clamp", "note": note}
+        return _Draft(_whole_numbers(name, int(seen.low), int(seen.high), bins, about))
     if seen.low == seen.high:
         note = "One value only was seen."
         return _Draft(CategoricalColumn(name, (float(seen.low),), missing=missing, note=note))
@@ -274,11 +293,61 @@ def _numbers(seen: Seen, bins: int) -> _Draft:
     if seen.decimals is not None:
         # Two steps of the last decimal, so that every bin holds a number however its edges are rounded.
         bins = max(1, min(bins, int((high - low) * 10**seen.decimals / 2)))
-    column = RealColumn(name, float(low), float(high), bins, missing=missing, outside="clamp", note=note)
+    first, beyond, bins = _round_bins(low, high, bins)
+    column = RealColumn(name, first, beyond, bins, missing=missing, outside="clamp", note=note)
     try:
         return _Draft(replace(column, decimals=seen.decimals))
     except SchemaError:  # a bin is narrower than the last decimal all the same
         return _Draft(column)
+
+
+def _whole_numbers(name: str, low: int, high: int, bins: int, about: dict[str, Any]) -> IntegerColumn:
+    """Round bounds around low and high, and bins of one round width: 20–24, 25–29, 30–34.
+
+    A high that would begin a bin of its own, such as 100 in percentages, belongs to the bin before it:
+    no synthetic number should then lie above it.
+
+    >>> _whole_numbers("age", 17, 88, 32, {}).code_labels()[:2]
+    ('10–14', '15–19')
+    >>> _whole_numbers("share", 0, 100, 32, {}).code_labels()[-2:]
+    ('90–94', '95–100')
+    """
+    least, most = (int(bound) for bound in _round_bounds(low, high))
+    if most - least < bins:
+        return IntegerColumn(name, max(least, -LARGEST), min(most, LARGEST), most - least + 1, **about)
+    is_reached = most == high
+    for width in _round_widths():
+        first, beyond = least // width * width, -(-most // width) * width
+        if beyond - first <= bins * width and not (is_reached and width == 1):
+            break
+    if first < -LARGEST or beyond > LARGEST:
+        return IntegerColumn(name, max(least, -LARGEST), min(most, LARGEST), bins, **about)
+    if is_reached and most == beyond:
+        return IntegerColumn(name, edges=(*range(first, beyond, width), most + 1), **about)
+    return IntegerColumn(name, first, beyond - 1, (beyond - first) // width, **about)
+
+
+def _round_bins(low: float, high: float, bins: int) -> tuple[float, float, int]:
+    """Bounds around low and high, and at most so many bins of one round width between them.
+
+    >>> _round_bins(0.0, 700.0, 32), _round_bins(0.1, 0.9, 32), _round_bins(-1.0, 6.0, 4)
+    ((0.0, 700.0, 28), (0.1, 0.9, 32), (-2.0, 6.0, 4))
+    """
+    least, most = (Fraction(repr(float(bound))) for bound in (low, high))
+    power = math.floor(math.log10(float(most - least) / bins)) - 1
+    for width in (m * Fraction(10) ** p for p in count(power) for m in (1, 2, Fraction(5, 2), 5)):
+        first, beyond = least // width, -(-most // width)
+        if beyond - first <= bins:
+            break
+    ends = float(first * width), float(beyond * width)
+    return (*ends, beyond - first) if all(map(math.isfinite, ends)) else (float(low), float(high), bins)
+
+
+def _round_widths() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 25, 50, 100, and so on."""
+    yield from (1, 2, 5)
+    for power in count(1):
+        yield from (10**power, 2 * 10**power, 25 * 10 ** (power - 1), 5 * 10**power)
 
 
 def _dates(seen: Seen) -> _Draft:
@@ -288,8 +357,10 @@ def _dates(seen: Seen) -> _Draft:
     low, high = _period_of(first, by)[0], _period_of(last, by)[1]
     note = "Check the bounds: dates beyond them go to the nearest bin."
     about: dict[str, Any] = {"missing": seen.has_missing, "outside": "clamp"}
-    about |= {"format": seen.order, "note": note}
-    remark = "" if seen.is_sure else "day and month cannot be told apart in the text; check its format."
+    about |= {"format": seen.spelling.order, "note": note}
+    remark = (
+        "" if seen.spelling.is_sure else "day and month cannot be told apart in the text; check its format."
+    )
     if not seen.has_time and seen.kind != "instant":
         return _Draft(DateColumn(seen.name, low, high, by, **about), remark)
     zone = "UTC" if seen.kind == "instant" else None

@@ -1,32 +1,38 @@
 """What a draft of a schema needs to know about the columns of a PUBLIC table, in a few passes by DuckDB.
 
-The first records suggest what the text of each column spells: numbers, truths, dates, times or words. One
-pass over all records then checks every suggestion and finds bounds and the number of distinct values; another
-one lists the labels of columns that have few. However long the table is, only its beginning is brought here.
+The first records suggest what the text of each column spells. One pass over all records finds bounds, and
+about how many distinct values there are. A second pass counts each distinct text of the columns that have
+not too many of them: whatever else is asked about such a column is asked of its texts, not of all records.
+Columns of more texts take a few further passes, all of them together. However long the table is, only its
+beginning and the texts that are counted are brought here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time
-from typing import Any, Literal
+from typing import Any
 
-from sidelight.data.columns.moment import Format, clock_of, seconds_of
-from sidelight.data.columns.value import TRUTHS, number_of
+from sidelight.data.columns.moment import Format
+from sidelight.data.columns.value import TRUTHS
+from sidelight.data.drafting.spelling import Spelled, Spelling, spelling_of
 from sidelight.data.engines.base import ValueKind
-from sidelight.data.engines.duckdb import DuckDBSource, literal, silent_errors
+from sidelight.data.engines.duckdb import DuckDBSource, connect, literal, silent_errors
 from sidelight.data.reading.file_format import FileFormat
-
-Spelled = Literal["text", "number", "truth", "date", "time"]
-"""What values are, in whatever type they are held."""
 
 MISSING = ("", "na", "n/a", "null", "-")
 """Texts that stand for a missing value unless a person says otherwise, in lower case."""
 FIRST = 10_000
 """Records that suggest what a column holds."""
+FREE = 0.3
+"""Share of distinct texts from which on a column may be free text."""
 MOST_LABELS = 256
-_MOST_ODD = 5
-"""Most texts that are taken for oddities in a column of numbers or dates."""
 """Columns with more distinct texts get no label for each."""
+_MOST_COUNTED = 1 << 16
+"""Columns of about as many distinct texts are counted text by text."""
+_MOST_TOGETHER = 60
+"""Columns whose texts are counted in one pass: SQL tells about 64 of them apart."""
+_PREFIXES, _LONGEST_PREFIX = 100, 6
+"""Most prefixes of a column of codes, and most characters of one."""
 
 _TYPES: dict[ValueKind, Spelled] = {
     "integer": "number",
@@ -45,12 +51,10 @@ class Seen:
     """One public column."""
 
     name: str
-    spelled: Spelled
     kind: ValueKind
     """The type that holds it; text in a file."""
-    order: Format = "ymd"
-    is_sure: bool = True
-    """Whether the order of day and month is beyond doubt."""
+    spelling: Spelling
+    """What its values are, in whatever type they are held."""
     present: int = 0
     """How many values are not missing."""
     has_missing: bool = False
@@ -64,15 +68,26 @@ class Seen:
     """Most decimals of a number; None if there are more than four."""
     has_time: bool = False
     spaces: float = 0.0
-    """Mean number of spaces in a text."""
+    """Mean number of spaces in a text, where there are many texts."""
     is_code: bool = False
-    """Whether every text has a digit, no space, and at most twelve characters."""
+    """Whether each of many texts has a digit, no space, and at most twelve characters."""
+    prefix: int | None = None
+    """How many first characters tell codes apart into few groups; None where there are no such codes."""
     labels: Mapping[Any, int] = field(default_factory=dict)
-    """How often each value occurs, where there are few."""
-    nearly: Literal["", "numbers", "dates"] = ""
-    """What a text would spell if it were not for a few odd ones."""
-    odd: tuple[str, ...] = ()
-    """Those few."""
+    """How often each value occurs, or each prefix, where there are few."""
+
+    @property
+    def spelled(self) -> Spelled:
+        return self.spelling.spelled
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked about: the records of a table, or the distinct texts of a column, each n times."""
+
+    run: Callable[[str], Any]
+    relation: str
+    """Has the columns c0, c1, … and n."""
 
 
 class PublicSurvey:
@@ -83,204 +98,258 @@ class PublicSurvey:
         self._comma = source.kind == "file.csv" and file.decimal == ","
         self._reads_numbers = source.kind.startswith("file.") and source.kind != "file.parquet"
         """Only in text files are numbers and truths text; a frame has types for them."""
-        given = (text.strip().lower() for text in missing)
-        self._tokens = tuple(dict.fromkeys((*MISSING, *given)))
+        self._given = tuple(dict.fromkeys(text.strip().lower() for text in missing))
+        self._tokens = tuple(dict.fromkeys((*MISSING, *self._given)))
         names = ", ".join(f"c{place}" for place in range(len(source.names)))
-        self._relation = f"{source.relation} AS raw({names})"
+        texts = [f"CAST(c{place} AS VARCHAR) AS c{place}" for place in self._texts]
+        # Labels of a type of their own are texts, too.
+        replaced = f" REPLACE ({', '.join(texts)})" if texts else ""
+        relation = f"(SELECT *{replaced}, 1 AS n FROM {source.relation} AS raw({names})) AS public"
+        self._records = _Asked(source.run, relation)
+        self._counted: dict[int, _Asked] = {}
+        """The columns whose texts were counted."""
         self._is_short = True
         """Whether the first records are all of them, and distinct values are counted one by one."""
 
     def columns(self) -> list[Seen | None]:
         """Every column in its order; None for one of a type that no schema has."""
         suggested = self._suggest()
-        found = self._check(suggested)
+        texts = {place: seen for place, seen in suggested.items() if seen.kind == "text"}
+        typed = {place: seen for place, seen in suggested.items() if seen.kind != "text"}
+        asked = {place: {"distinct": self._distinct(f"c{place}")} for place in texts}
+        asked |= {place: self._questions(place, seen) for place, seen in typed.items()}
+        answers = self._ask(typed, asked)
+        found = {place: _answered(seen, answers[place]) for place, seen in typed.items()}
+        self._count_texts([place for place in texts if answers[place]["distinct"] <= _MOST_COUNTED])
+        found |= self._check(texts)
         # What the first records suggested may not hold for all of them.
-        failed = {place: Seen(s.name, "text", s.kind) for place, s in found.items() if s.distinct < 0}
+        failed = {place: Seen(s.name, s.kind, Spelling()) for place, s in found.items() if s.distinct < 0}
         found |= self._check(failed)
-        found = self._with_labels(found)
+        found |= self._look_closer(found)
+        found |= self._list_prefixes(found)
         return [found.get(place) for place in range(len(self._source.names))]
 
-    def common(self, place: int, most: int, prefix: int | None = None) -> list[str]:
-        """The commonest texts of a column, or the commonest prefixes."""
-        x = f"CAST(c{place} AS VARCHAR)"
-        value = x if prefix is None else f"LEFT({x}, {prefix})"
-        seen = f"{x} IS NOT NULL AND NOT ({self._is_token(x)})"
-        asked = f"SELECT {value} FROM {self._relation} WHERE {seen} GROUP BY 1 ORDER BY COUNT(*) DESC, 1"
-        return [line[0] for line in self._ask(f"{asked} LIMIT {most}")]
+    def commonest(self, place: int, most: int) -> list[str]:
+        """The commonest texts of a column."""
+        asked, x = self._counted.get(place, self._records), f"c{place}"
+        listed = f"SELECT {x} AS x, SUM(n) AS m FROM {asked.relation} WHERE NOT ({self._is_token(x)})"
+        return [line[0] for line in self._run(f"{listed} GROUP BY 1 ORDER BY m DESC, x LIMIT {most}", asked)]
 
-    def prefixes(self, place: int) -> list[int]:
-        """About how many distinct prefixes there are, of one character, of two, and so on."""
-        asked = ", ".join(f"approx_count_distinct(LEFT(CAST(c{place} AS VARCHAR), {k}))" for k in range(1, 7))
-        return [int(number) for number in self._ask(f"SELECT {asked} FROM {self._relation}")[0]]
+    @property
+    def _texts(self) -> list[int]:
+        return [place for place, kind in enumerate(self._source.types) if kind == "text"]
 
     def _suggest(self) -> dict[int, Seen]:
-        held = self._source.types
-        texts = [place for place, kind in enumerate(held) if kind == "text"]
-        listed = ", ".join(f"CAST(c{place} AS VARCHAR)" for place in texts) or "1"
-        lines = self._ask(f"SELECT {listed} FROM {self._relation} LIMIT {FIRST}")
+        listed = ", ".join(f"c{place}" for place in self._texts) or "1"
+        lines = self._run(f"SELECT {listed} FROM {self._records.relation} LIMIT {FIRST}")
         self._is_short = len(lines) < FIRST
-        samples = dict(zip(texts, zip(*lines, strict=True), strict=True)) if lines and texts else {}
+        samples = dict(zip(self._texts, zip(*lines, strict=True), strict=False)) if lines else {}
         found = {}
-        for place, kind in enumerate(held):
-            name = self._source.names[place]
+        for place, (name, kind) in enumerate(zip(self._source.names, self._source.types, strict=True)):
             if kind == "text":
-                values = [v for v in samples.get(place, ()) if v is not None]
-                found[place] = self._suggest_text(name, values)
+                values = [text for text in samples.get(place, ()) if text is not None]
+                about = {"numbers": self._reads_numbers, "comma": self._comma}
+                found[place] = Seen(name, kind, spelling_of(values, self._tokens, **about))
             elif kind is not None and kind in _TYPES:
-                found[place] = Seen(name, _TYPES[kind], kind)
+                found[place] = Seen(name, kind, Spelling(_TYPES[kind]))
         return found
 
-    def _suggest_text(self, name: str, values: Sequence[str]) -> Seen:
-        said = {value.strip() for value in values if value.strip().lower() not in self._tokens}
-        if said and self._reads_numbers:
-            if all(text.lower() in TRUTHS for text in said) and not all(_is_plain(text) for text in said):
-                return Seen(name, "truth", "text")
-            numbers = {text.translate({44: 46, 46: 44}) for text in said} if self._comma else said
-            if all(number_of(text) is not None and _is_plain(text) for text in numbers):
-                return Seen(name, "number", "text")
-        if said and all(clock_of(text) is not None for text in said):
-            return Seen(name, "time", "text")
-        orders: list[Format] = [
-            order
-            for order in ("ymd", "dmy", "mdy")
-            if said and all(seconds_of(t, order) is not None for t in said)
-        ]
-        if orders:
-            return Seen(name, "date", "text", order=orders[0], is_sure=len(orders) == 1)
-        return self._nearly(name, said)
-
-    def _nearly(self, name: str, said: set[str]) -> Seen:
-        """Text of which all but a few distinct values are numbers or dates: a person should look at those."""
-        most = min(_MOST_ODD, len(said) // 10)
-        numbers = {text: text.translate({44: 46, 46: 44}) if self._comma else text for text in said}
-        words = [text for text, number in numbers.items() if number_of(number) is None]
-        # A leading zero is that of a code: such a column is text.
-        is_plain = all(_is_plain(number) for text, number in numbers.items() if text not in words)
-        if self._reads_numbers and is_plain and 0 < len(words) <= most:
-            return Seen(name, "text", "text", nearly="numbers", odd=tuple(sorted(words)))
-        for order in ("ymd", "dmy", "mdy"):
-            words = [text for text in said if seconds_of(text, order) is None]
-            if 0 < len(words) <= most:
-                return Seen(name, "text", "text", nearly="dates", odd=tuple(sorted(words)))
-        return Seen(name, "text", "text")
+    def _count_texts(self, places: Sequence[int]) -> None:
+        """Count every distinct text of these columns, in one pass."""
+        connection = connect()
+        for start in range(0, len(places), _MOST_TOGETHER):
+            some = places[start : start + _MOST_TOGETHER]
+            listed = ", ".join(f"c{place}" for place in some)
+            sets = ", ".join(f"(c{place})" for place in some)
+            counted = (
+                f"SELECT {listed}, GROUPING({listed}) AS w, SUM(n)::BIGINT AS n FROM {self._records.relation}"
+            )
+            with silent_errors(self._source.explain):
+                table = self._source.table(f"{counted} GROUP BY GROUPING SETS ({sets})")
+                connection.register(f"counted_{start}", table)
+            for i, place in enumerate(reversed(some)):
+                # GROUPING has a 0 for the one column that was grouped by.
+                which = (1 << len(some)) - 1 - (1 << i)
+                own = f"(SELECT c{place}, n FROM counted_{start} WHERE w = {which}) AS own"
+                self._counted[place] = _Asked(connection.sql, own)
 
     def _check(self, suggested: Mapping[int, Seen]) -> dict[int, Seen]:
-        if not suggested:
-            return {}
-        asked = [item for place, seen in suggested.items() for item in self._questions(place, seen)]
-        # One SELECT within the other, so that every value is worked out once.
-        values = [f"{self._value(place, seen)} AS v{place}" for place, seen in suggested.items()]
-        texts = [place for place, seen in suggested.items() if seen.kind == "text"]
-        values += [
-            item for place in texts for item in (f"({self._is_token(f'c{place}')}) AS k{place}", f"c{place}")
-        ]
-        prepared = f"SELECT {', '.join(values)} FROM {self._relation}"
-        answers = iter(self._ask(f"SELECT {', '.join(asked)} FROM ({prepared}) AS prepared")[0])
-        return {place: self._answered(seen, answers) for place, seen in suggested.items()}
+        answers = self._ask(suggested, {place: self._questions(place, s) for place, s in suggested.items()})
+        return {place: _answered(seen, answers[place]) for place, seen in suggested.items()}
 
-    def _questions(self, place: int, seen: Seen) -> list[str]:
-        """Eleven for each column, in the order in which ``_answered`` takes them."""
-        x, v, token = f"c{place}", f"v{place}", f"k{place}"
-        is_text = seen.kind == "text"
-        count = "COUNT(DISTINCT" if self._is_short else "approx_count_distinct("
-        found = [
-            f"COUNT(CASE WHEN NOT {token} THEN 1 END)" if is_text else "0",
-            f"COUNT({v})",
-            f"COUNT(*) - COUNT({v})",
-            f"map_keys(histogram({x}) FILTER (WHERE {token} AND {x} IS NOT NULL))" if is_text else "NULL",
-            f"{count} {v})",
-        ]
-        if seen.spelled in ("text", "truth"):
-            length = f"LENGTH({v})"
-            is_code = f"{length} <= 12 AND regexp_matches({v}, '^[^ ]*[0-9][^ ]*$')"
-            shape = [f"AVG({length} - LENGTH(REPLACE({v}, ' ', '')))", f"BOOL_AND({is_code})"]
-            return [*found, *["NULL"] * 4, *(shape if seen.spelled == "text" else ["NULL"] * 2)]
-        if seen.spelled == "number":
-            finite = f"CASE WHEN abs({v}) <> 'inf'::DOUBLE THEN {v} END"
+    def _distinct(self, x: str) -> str:
+        return f"COUNT(DISTINCT {x})" if self._is_short else f"approx_count_distinct({x})"
+
+    def _questions(self, place: int, seen: Seen) -> dict[str, str]:
+        """For ``_answered``; c is the text, k whether it stands for a missing value, and v the value."""
+        x, v, is_token = f"c{place}", f"v{place}", f"k{place}"
+        asked = {"records": self._number(place, "n"), "distinct": self._distinct(v)}
+        asked["present"] = self._number(place, f"CASE WHEN {v} IS NOT NULL THEN n END")
+        if seen.kind == "text":
+            asked["tokens"] = f"map_keys(histogram(CASE WHEN {is_token} THEN {x} END))"
+            asked["stated"] = self._number(place, f"CASE WHEN NOT {is_token} THEN n END")
+        if seen.spelled in ("number", "date", "time"):
+            finite = f"CASE WHEN isfinite({v}) THEN {v} END" if seen.kind in ("text", "real") else v
+            bounded = finite if seen.spelled == "number" else v
+            asked |= {"low": f"MIN({bounded})", "high": f"MAX({bounded})"}
+        if seen.spelled == "number" and seen.kind != "integer":
             digits = " ".join(f"WHEN round({v}, {d}) = {v} THEN {d}" for d in range(5))
-            most = "0" if seen.kind == "integer" else f"MAX(CASE WHEN {v} IS NULL THEN 0 {digits} ELSE 9 END)"
-            zeros = (
-                f"COALESCE(BOOL_OR(regexp_matches(TRIM({x}), '^[+-]?0[0-9]')), FALSE)" if is_text else "FALSE"
-            )
-            return [*found, f"MIN({finite})", f"MAX({finite})", most, zeros, *["NULL"] * 2]
-        has_time = f"BOOL_OR({v} <> date_trunc('day', {v}))" if seen.spelled == "date" else "TRUE"
-        return [*found, f"MIN({v})", f"MAX({v})", has_time, "FALSE", *["NULL"] * 2]
+            asked["decimals"] = f"MAX(CASE WHEN {v} IS NULL THEN 0 {digits} ELSE 9 END)"
+        if seen.spelled == "number" and seen.kind == "text":
+            # A leading zero is that of a code.
+            is_code = f"CASE WHEN contains({x}, '0') THEN regexp_matches(TRIM({x}), '^[+-]?0[0-9]') END"
+            asked["is_code"] = f"COALESCE(BOOL_OR({is_code}), FALSE)"
+        if seen.spelled == "date":
+            asked["has_time"] = f"BOOL_OR({v} <> date_trunc('day', {v}))"
+        return asked
 
-    def _answered(self, seen: Seen, answers: Any) -> Seen:
-        stated, present, missing, tokens, distinct, low, high, fact, is_wrong, spaces, is_code = (
-            next(answers) for _ in range(11)
-        )
-        if seen.kind == "text" and (present < stated or is_wrong):
-            distinct = -1  # not all of it is what it seemed to be
-        return Seen(
-            seen.name, seen.spelled, seen.kind, seen.order, seen.is_sure,
-            present=int(present), has_missing=missing > 0,
-            tokens=tuple(sorted(tokens or ())), distinct=int(distinct),
-            low=_moment(low), high=_moment(high),
-            is_whole=seen.spelled == "number" and fact == 0,
-            decimals=int(fact) if seen.spelled == "number" and fact is not None and fact < 9 else None,
-            has_time=seen.spelled == "date" and bool(fact),
-            spaces=float(spaces or 0), is_code=bool(is_code),
-            nearly=seen.nearly, odd=seen.odd,
-        )  # fmt: skip
+    def _look_closer(self, found: Mapping[int, Seen]) -> dict[int, Seen]:
+        """The labels of columns that have few; of texts that have many, what they look like."""
+        asked: dict[int, dict[str, str]] = {}
+        for place, seen in found.items():
+            v = f"v{place}"
+            is_few = seen.distinct <= 1.2 * MOST_LABELS
+            if is_few and (seen.spelled in ("text", "truth") or (seen.spelled == "number" and seen.is_whole)):
+                asked[place] = {"labels": self._listed(place, v)}
+            if seen.spelled == "text" and not is_few:
+                is_code = f"LENGTH({v}) <= 12 AND regexp_matches({v}, '^[^ ]*[0-9][^ ]*$')"
+                asked[place] = {"is_code": f"BOOL_AND({is_code})"} | {
+                    f"prefixes_{k}": self._distinct(f"LEFT({v}, {k})") for k in range(1, _LONGEST_PREFIX + 1)
+                }
+            if seen.spelled == "text" and (not is_few or seen.distinct > FREE * seen.present):
+                spaces = f"n * (LENGTH({v}) - LENGTH(REPLACE({v}, ' ', '')))"
+                asked[place]["spaces"] = f"COALESCE(SUM({spaces}), 0)"
+        answers = self._ask(found, asked)
+        return {place: _looked_at(found[place], answers[place]) for place in asked}
 
-    def _with_labels(self, found: Mapping[int, Seen]) -> dict[int, Seen]:
-        few = [
-            place for place, seen in found.items() if seen.distinct <= 1.2 * MOST_LABELS and _has_labels(seen)
-        ]
-        if not few:
-            return dict(found)
-        asked = ", ".join(f"histogram({self._value(place, found[place])})" for place in few)
-        answers = self._ask(f"SELECT {asked} FROM {self._relation}")[0]
-        labelled = dict(found)
-        for place, labels in zip(few, answers, strict=True):
-            seen = found[place]
-            labelled[place] = Seen(**{**vars(seen), "labels": labels or {}, "distinct": len(labels or {})})
-        return labelled
+    def _number(self, place: int, records: str) -> str:
+        """How many records these are, by their numbers n."""
+        return f"COALESCE(SUM({records}), 0)" if place in self._counted else f"COUNT({records})"
 
-    def _value(self, place: int, seen: Seen) -> str:
-        """The value of a record in SQL; NULL where it is missing, or not what it should be."""
-        x = f"c{place}"
-        if seen.kind != "text":
-            if seen.spelled == "number":
-                return f"NULLIF(CAST({x} AS DOUBLE), 'nan'::DOUBLE)"
-            if seen.spelled == "date":
-                # Without the extension for zones, an instant is what the clock in Greenwich showed.
-                zoned = f"CAST({x} AS TIMESTAMPTZ)"
-                held = zoned if seen.kind == "instant" else f"CAST({x} AS TIMESTAMP)"
-                plain = f"make_timestamp(epoch_us({held}))" if seen.kind == "instant" else held
-                return f"CASE WHEN isfinite({held}) THEN {plain} END"
-            return x
-        there = f"CASE WHEN NOT ({self._is_token(x)}) THEN {{}} END"
+    def _listed(self, place: int, value: str) -> str:
+        """Every value, and how often it occurs."""
+        # Of texts that were counted, several may have the same value.
+        return f"list(({value}, n))" if place in self._counted else f"map_entries(histogram({value}))"
+
+    def _list_prefixes(self, found: Mapping[int, Seen]) -> dict[int, Seen]:
+        cut = {place: seen for place, seen in found.items() if seen.prefix is not None}
+        asked = {p: {"labels": self._listed(p, f"LEFT(v{p}, {seen.prefix})")} for p, seen in cut.items()}
+        answers = self._ask(found, asked)
+        return {place: replace(seen, labels=_summed(answers[place]["labels"])) for place, seen in cut.items()}
+
+    def _ask(
+        self, seen: Mapping[int, Seen], asked: Mapping[int, dict[str, str]]
+    ) -> dict[int, dict[str, Any]]:
+        """Questions about several columns: of those that were counted each by itself, others in one pass.
+
+        Of columns that are not in ``seen``, only the raw c can be asked about: values take time.
+        """
+        alone = [[place] for place in asked if place in self._counted]
+        together = [place for place in asked if place not in self._counted]
+        found: dict[int, dict[str, Any]] = {}
+        for places in (*alone, together) if together else alone:
+            where = self._counted.get(places[0], self._records)
+            relation = where.relation
+            # One SELECT within the other, so that every value is worked out once.
+            for layer in filter(None, self._layers(seen, places)):
+                relation = f"(SELECT *, {', '.join(layer)} FROM {relation}) AS prepared"
+            listed = ", ".join(sql for place in places for sql in asked[place].values())
+            answers = iter(self._run(f"SELECT {listed} FROM {relation}", where)[0])
+            found |= {place: {name: next(answers) for name in asked[place]} for place in places}
+        return found
+
+    def _layers(self, seen: Mapping[int, Seen], places: Sequence[int]) -> list[list[str]]:
+        """What a text spells (s), whether it stands for a missing value (k), and the value (v)."""
+        spelled, is_token, values = [], [], []
+        for place in filter(seen.__contains__, places):
+            one, x, value = seen[place], f"c{place}", f"s{place}"
+            if one.kind != "text":
+                values.append(f"{_typed(one, x)} AS v{place}")
+                continue
+            if one.spelled == "text":
+                is_missing, value = self._is_token(x), x
+            else:
+                spelled.append(f"{self._spelled(one, x)} AS {value}")
+                # Text that spells something is rarely a token as well: it takes less to look for that first.
+                both = "".join(f" OR {value} = {self._spelled(one, literal(text))}" for text in self._given)
+                is_missing = f"CASE WHEN {value} IS NULL{both} THEN {self._is_token(x)} ELSE FALSE END"
+            is_token.append(f"({is_missing}) AS k{place}")
+            values.append(f"CASE WHEN NOT k{place} THEN {value} END AS v{place}")
+        return [spelled, is_token, values]
+
+    def _spelled(self, seen: Seen, x: str) -> str:
+        """What text spells, in SQL; NULL where it does not spell what it should."""
         t = f"TRIM({x})"
         if seen.spelled == "number":
             written = f"TRANSLATE({t}, ',.', '.,')" if self._comma else t
-            return there.format(f"TRY_CAST({written} AS DOUBLE)")
+            return f"TRY_CAST({written} AS DOUBLE)"
         if seen.spelled == "date":
-            return there.format(_moment_in(t, seen.order))
+            return _moment_in(t, seen.spelling.order)
         if seen.spelled == "time":
-            return there.format(f"TRY_CAST({t} AS TIME)")
-        if seen.spelled == "truth":
-            return there.format(f"CASE WHEN {_one_of(f'LOWER({t})', TRUTHS)} THEN LOWER({t}) END")
-        return there.format(f"CAST({x} AS VARCHAR)")
+            return f"TRY_CAST({t} AS TIME)"
+        return f"CASE WHEN {self._source.dialect.one_of(f'LOWER({t})', list(TRUTHS))} THEN LOWER({t}) END"
 
     def _is_token(self, x: str) -> str:
-        return f"{x} IS NULL OR {_one_of(f'LOWER(TRIM({x}))', self._tokens)}"
+        return f"{x} IS NULL OR {self._source.dialect.one_of(f'LOWER(TRIM({x}))', self._tokens)}"
 
-    def _ask(self, sql: str) -> list[Any]:
+    def _run(self, sql: str, where: _Asked | None = None) -> list[Any]:
         with silent_errors(self._source.explain):
-            found: list[Any] = self._source.run(sql).fetchall()
+            found: list[Any] = (where or self._records).run(sql).fetchall()
         return found
 
 
-def _has_labels(seen: Seen) -> bool:
-    return seen.spelled in ("text", "truth") or (seen.spelled == "number" and seen.is_whole)
+def _answered(seen: Seen, answers: Mapping[str, Any]) -> Seen:
+    is_wrong = seen.kind == "text" and (answers["present"] < answers["stated"] or answers.get("is_code"))
+    decimals = answers.get("decimals", 0)
+    return replace(
+        seen,
+        present=int(answers["present"]),
+        has_missing=answers["present"] < answers["records"],
+        tokens=tuple(sorted(answers.get("tokens") or ())),
+        distinct=-1 if is_wrong else answers["distinct"],
+        low=_moment(answers.get("low")),
+        high=_moment(answers.get("high")),
+        is_whole=seen.spelled == "number" and decimals == 0,
+        decimals=decimals if seen.spelled == "number" and decimals is not None and decimals < 9 else None,
+        has_time=bool(answers.get("has_time")),
+    )
 
 
-def _is_plain(text: str) -> bool:
-    """Whether it is a number as numbers are written: a leading zero is that of a code."""
-    body = text.lstrip("+-")
-    return not (body[:1] == "0" and body[1:2].isdigit()) and (body[:1].isdigit() or body[:1] == ".")
+def _looked_at(seen: Seen, answers: Mapping[str, Any]) -> Seen:
+    if "labels" in answers:
+        labels = _summed(answers["labels"])
+        seen = replace(seen, labels=labels, distinct=len(labels))
+    if "spaces" in answers:
+        seen = replace(seen, spaces=float(answers["spaces"]) / max(seen.present, 1))
+    if answers.get("is_code"):
+        counts = [answers[f"prefixes_{k}"] for k in range(1, _LONGEST_PREFIX + 1)]
+        few = [count for count in counts if count <= _PREFIXES]
+        # A further character that tells nothing more, such as a point, is left out.
+        shortest = next((k for k, count in enumerate(few, start=1) if count >= 0.95 * few[-1]), None)
+        seen = replace(seen, is_code=True, prefix=shortest)
+    return seen
+
+
+def _summed(listed: Iterable[Any] | None) -> dict[Any, int]:
+    """How often each value occurs; missing ones are left out."""
+    found: dict[Any, int] = {}
+    for one in listed or ():
+        value, often = one.values() if isinstance(one, dict) else one
+        if value is not None:
+            found[value] = found.get(value, 0) + int(often)
+    return found
+
+
+def _typed(seen: Seen, x: str) -> str:
+    """A value that has a type of its own, in SQL; NULL where it is missing."""
+    if seen.spelled == "number":
+        return f"NULLIF(CAST({x} AS DOUBLE), 'nan'::DOUBLE)"
+    if seen.spelled == "date":
+        # Without the extension for zones, an instant is what the clock in Greenwich showed.
+        held = f"CAST({x} AS {'TIMESTAMPTZ' if seen.kind == 'instant' else 'TIMESTAMP'})"
+        plain = f"make_timestamp(epoch_us({held}))" if seen.kind == "instant" else held
+        return f"CASE WHEN isfinite({held}) THEN {plain} END"
+    return x
 
 
 def _moment_in(t: str, order: Format) -> str:
@@ -289,10 +358,6 @@ def _moment_in(t: str, order: Format) -> str:
     day = {"dmy": "%d-%m-%Y", "mdy": "%m-%d-%Y"}[order]
     forms = ", ".join(literal(day + clock) for clock in ("", " %H:%M", " %H:%M:%S"))
     return f"try_strptime(TRANSLATE(REPLACE({t}, 'T', ' '), './', '--'), [{forms}])"
-
-
-def _one_of(expression: str, texts: Iterable[str]) -> str:
-    return f"{expression} IN ({', '.join(map(literal, texts))})"
 
 
 def _moment(bound: Any) -> Any:

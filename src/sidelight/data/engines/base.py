@@ -4,7 +4,7 @@ The same questions get the same counts from every engine; ``tests/contracts/test
 holds them to it. A further SQL engine is a ``Dialect`` and a ``SqlSource`` (see sql.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Literal, Protocol
 
@@ -23,11 +23,26 @@ ValueKind = Literal[
 ]
 """The type of a column where it is stored; an instant is a timestamp with a zone. Lists have none."""
 
+HERE = "on this machine"
+"""Where records in memory and in files are counted; which of the two would tell how many there are."""
+
 _LARGEST_MARGINAL = 2**31
+
+Tell = Callable[[float], None]
+"""Is told which share of a count is done."""
+
+
+def tell_nobody(share: float) -> None:
+    """Whoever does not watch."""
 
 
 class Engine(CountSource, Protocol):
     """Coded records, and where they are counted."""
+
+    @property
+    def counting(self) -> str:
+        """Where and how records are counted, for the card. PRIVACY: it does not depend on records."""
+        ...
 
     @property
     def records(self) -> int:
@@ -38,8 +53,8 @@ class Engine(CountSource, Protocol):
         """How many records each cell of this marginal holds; axes in the order asked."""
         ...
 
-    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
-        """Several marginals, in one pass where that is faster."""
+    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
+        """Several marginals, in one pass where that is faster; ``tell`` hears how far it is."""
         ...
 
     def codes(self) -> Codes:

@@ -1,7 +1,7 @@
 """Many marginals of coded records in one pass.
 
 A marginal is counted by turning each record into the number of its cell, digit by digit,
-and counting those numbers. Three things make many marginals cheaper than one at a time:
+and counting those numbers. Four things make many marginals cheaper than one at a time:
 
 1. Marginals that begin with the same attributes share the digits of that beginning.
 2. Most records hold an attribute's commonest value, and need not be counted one by one.
@@ -15,7 +15,10 @@ and counting those numbers. Three things make many marginals cheaper than one at
 3. Records are taken in blocks that stay in the processor's cache, so that the time grows
    no faster than the number of records, and a table need not be in memory at once.
 
-The choice of commonest values affects speed alone: any choice gives the same counts.
+4. Where records are many, fewer and larger marginals are counted, which contain those that are asked for
+   (``unions.py``), and summed at the end. This takes the place of 1 and 2 for all but the largest marginals.
+
+The choice of commonest values and of unions affects speed alone: any choice gives the same counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.data.engines.unions import MOST_CELLS, UnionCounter, unions
 
 Counts = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.intp]
@@ -39,6 +43,9 @@ _LOOK = 1 << 12
 # Nanoseconds, measured by benchmarks/speed/count.py: one record through one more digit, one cell through
 # one subtraction, one call. They decide when setting records apart pays.
 _RECORD, _CELL, _CALL = 2.5, 0.6, 3500.0
+
+_MANY, _RECORDS_A_CELL = 1 << 18, 16
+"""Unions are counted of so many records, and so many for each cell, since cells are summed several times."""
 
 _Ranks = tuple[int, ...]
 """Attributes by their rank: 0 is the most skewed."""
@@ -81,6 +88,8 @@ class MarginalCounter:
     _commonest: list[int] = field(default_factory=list, init=False)
     _share: list[float] = field(default_factory=list, init=False)
     _asked: list[_Ranks] = field(default_factory=list, init=False)
+    _union_of: Mapping[_Ranks, _Ranks] = field(default_factory=dict, init=False)
+    _unions: UnionCounter | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         for attrs in self.marginals:
@@ -92,8 +101,12 @@ class MarginalCounter:
         if size and self._nodes is None:
             self._plan(columns)
         for start in range(0, size, BLOCK):
+            if not self._nodes:
+                break
             block = [columns[a][start : start + BLOCK].astype(np.intp, copy=False) for a in self._order]
-            _count(self._nodes or {}, dict(enumerate(block)), None, self._sizes, self._commonest)
+            _count(self._nodes, dict(enumerate(block)), None, self._sizes, self._commonest)
+        if self._unions is not None:
+            self._unions.add([columns[a] for a in self._order])
         self.records += size
 
     def counts(self) -> list[Counts]:
@@ -105,9 +118,18 @@ class MarginalCounter:
         answers = []
         for asked in self._asked:
             ranks = tuple(sorted(asked))
-            cube = filled[ranks].reshape([self._sizes[r] for r in ranks])
+            cube = self._summed(ranks) if ranks in self._union_of else filled[ranks]
+            cube = cube.reshape([self._sizes[r] for r in ranks])
             answers.append(cube if asked == ranks else cube.transpose([ranks.index(r) for r in asked]))
         return answers
+
+    def _summed(self, ranks: _Ranks) -> Counts:
+        """A marginal, from the union that contains it."""
+        assert self._unions is not None
+        union = self._union_of[ranks]
+        cube = self._unions.counts[union].reshape([self._sizes[r] for r in union])
+        summed: Counts = cube.sum(axis=tuple(axis for axis, r in enumerate(union) if r not in ranks))
+        return summed
 
     def _plan(self, columns: Sequence[npt.NDArray[np.integer]]) -> None:
         """Rank the attributes by skew in a sample of the records, and lay out the shared prefixes."""
@@ -119,8 +141,13 @@ class MarginalCounter:
         self._share = [float(seen[a].max() / seen[a].sum()) for a in self._order]
         rank_of = {self.domain.attrs[a]: rank for rank, a in enumerate(self._order)}
         self._asked = [tuple([rank_of[attr] for attr in attrs]) for attrs in self.marginals]
+        sets = list(dict.fromkeys(tuple(sorted(asked)) for asked in self._asked if asked))
+        if self.expected >= _MANY:
+            most = min(MOST_CELLS, self.expected // _RECORDS_A_CELL)
+            self._union_of = unions(self._sizes, sets, most=most)
+            self._unions = UnionCounter(self._sizes, self._union_of.values())
         wanted = {
-            tuple(sorted(asked)): prod([self._sizes[r] for r in asked]) for asked in self._asked if asked
+            ranks: prod([self._sizes[r] for r in ranks]) for ranks in sets if ranks not in self._union_of
         }
         self._nodes = self._lay_out(wanted, 1, float(max(self.expected, 1)))
 

@@ -9,20 +9,31 @@ No extension is installed or loaded, and nothing is fetched from the network.
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sidelight.data.domain import Attrs
-from sidelight.data.engines.base import Codes, Counts, ValueKind, require_countable, smallest_dtype
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.engines.base import (
+    HERE,
+    Codes,
+    Counts,
+    Tell,
+    ValueKind,
+    require_countable,
+    smallest_dtype,
+    tell_nobody,
+)
 from sidelight.data.engines.counting import MarginalCounter
+from sidelight.data.engines.kept_records import Word, unpacked
 from sidelight.data.engines.own_folder import own_folder
 from sidelight.data.engines.sql import SqlEngine
 from sidelight.data.engines.sql_encoding import REFUSED_MISSING, REFUSED_OUTSIDE, Dialect, Part, encode_sql
+from sidelight.data.engines.sql_people import codes_sql, word_names
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
 
@@ -63,8 +74,8 @@ class DuckDBSource:
         self.extra = tuple(extra)
         self.is_large = is_large
         """Whether its codes are better left where they are than brought into memory."""
-        self.is_coded = False
-        """Whether it holds codes a0, a1, … of the schema's attributes, all of them good."""
+        self.words: str | None = None
+        """The table that holds its codes as few whole numbers (``kept_records``), all of them good."""
         self._owner = owner
         self.types = _kinds_of(rows)
         self._rows = rows
@@ -81,6 +92,21 @@ class DuckDBSource:
         with silent_errors(self.explain):
             table = _table(self.run(sql))
             return [column.to_numpy().astype(np.int64) for column in table.columns]
+
+    def fetch_labels(self, sql: str) -> list[tuple[str, int]]:
+        with silent_errors(self.explain):
+            return [(label, int(number)) for label, number in self.run(sql).fetchall()]
+
+    def table(self, sql: str) -> Any:
+        """The result of ``sql`` as an Arrow table."""
+        with silent_errors(self.explain):
+            return _table(self.run(sql))
+
+    def to_arrow(self, places: Sequence[int]) -> Any:
+        import pyarrow as pa
+
+        names = [self.names[place] for place in places]
+        return pa.concat_tables([part.rename_columns(names) for part in self.columns(places)])
 
     def columns(self, places: Sequence[int]) -> list[Any]:
         """The columns at these places as Arrow tables, one a part, in the order of the records."""
@@ -107,6 +133,23 @@ class DuckDBSource:
         source.relation = name
         return source
 
+    def holding_words(self, batches: Iterable[Sequence[Word]], domain: Domain) -> "DuckDBSource":
+        """A table of these words, and so of the codes of all attributes, on a connection of its own."""
+        import pyarrow as pa
+
+        name, connection = f"{VIEW}_{uuid.uuid4().hex}", connect()
+        columns = word_names(domain.shape)
+        with silent_errors():
+            connection.execute(f"CREATE TEMP TABLE {name} ({', '.join(f'{c} BIGINT' for c in columns)})")
+            for words in batches:
+                connection.register("found", pa.table(dict(zip(columns, words, strict=True))))
+                connection.execute(f"INSERT INTO {name} SELECT * FROM found")
+                connection.unregister("found")
+            codes = connection.sql(codes_sql(self.dialect, name, domain.shape))
+        source = DuckDBSource(codes, kind=self.kind, names=domain.attrs, is_large=True, owner=connection)
+        source.relation, source.words = f"({codes_sql(self.dialect, name, domain.shape)})", name
+        return source
+
     def stream(self, sql: str) -> Iterator[Any]:
         """The result as Arrow, batch by batch."""
         with silent_errors(self.explain):
@@ -121,6 +164,8 @@ def silent_errors(explain: Callable[[], str | None] = lambda: None) -> Iterator[
 
     try:
         yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
     except duckdb.OutOfMemoryException:
         raise DataError("DuckDB ran out of the memory it may use while reading the table.") from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -129,23 +174,31 @@ def silent_errors(explain: Callable[[], str | None] = lambda: None) -> Iterator[
             or f"the table could not be read ({type(error).__name__}): a file that is damaged, that changes "
             "while it is read, or whose lines do not all have the same columns."
         ) from None
+    except RuntimeError as stop:
+        # Ctrl-C while a query runs: DuckDB may make an error of its own of it.
+        if str(stop) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
 
 
-def connect() -> Any:
-    """A connection of our own, to a database that the process shares: views on it must be temporary."""
-    return _database(os.getpid()).cursor()
+def connect(threads: int | None = None) -> Any:
+    """A connection of our own, to a database that the process shares: views on it must be temporary.
+
+    It uses as many threads as there are cores, and may spill; of one that is told how many, neither is so.
+    """
+    return _database(os.getpid(), threads).cursor()
 
 
-@lru_cache(maxsize=1)  # by process: a forked one must not use its parent's
-def _database(process: int) -> Any:
+@lru_cache(maxsize=2)  # by process: a forked one must not use its parent's
+def _database(process: int, threads: int | None) -> Any:
     """In memory, no extensions, bounded. Starting one takes far longer than reading a small table."""
     import duckdb
 
-    try:
-        # PRIVACY: what does not fit in memory is spilled where only this user can look, and removed.
-        spill = str(own_folder() / "spill")
-    except OSError:
-        spill = ""  # nowhere to spill to
+    spill = ""  # nowhere
+    if threads is None:  # a worker of Spark, which is told, ends without removing anything
+        with suppress(OSError):
+            # PRIVACY: what does not fit in memory is spilled where only this user can look, and removed.
+            spill = str(own_folder() / "spill")
     database = duckdb.connect(
         config={
             "allow_community_extensions": "false",
@@ -154,6 +207,7 @@ def _database(process: int) -> Any:
             "autoload_known_extensions": "false",
             "memory_limit": _MEMORY,
             "temp_directory": spill,
+            **({} if threads is None else {"threads": threads}),
         }
     )
     database.execute("SET lock_configuration = true")
@@ -179,15 +233,9 @@ def encoded_batches(source: DuckDBSource, schema: Schema, person: str | None = N
     columns = []
     for i, size in enumerate(schema.domain.shape):
         dtype = smallest_dtype(size, spare=2)
-        if source.is_coded:
-            place = source.names.index(schema.domain.attrs[i])
-            columns.append(f"CAST(a{place} AS {_SQL_TYPE[dtype.itemsize]}) AS a{i}")
-            continue
         most = np.iinfo(dtype).max
         cases = f"WHEN {REFUSED_MISSING} THEN {most} WHEN {REFUSED_OUTSIDE} THEN {most - 1}"
         columns.append(f"CAST(CASE a{i} {cases} ELSE a{i} END AS {_SQL_TYPE[dtype.itemsize]}) AS a{i}")
-    if source.is_coded:
-        return source.stream(f"SELECT {', '.join(columns)} FROM {source.relation}")
     columns += [] if person is None else ["p", "pu"]
     return source.stream(
         f"SELECT {', '.join(columns)} FROM ({encode_sql(source, schema, person)}) AS encoded"
@@ -205,12 +253,14 @@ def refused(codes: npt.NDArray[np.unsignedinteger]) -> tuple[bool, bool]:
 class DuckDBEngine(SqlEngine):
     """Counts a relation or files, a batch at a time."""
 
+    counting = HERE
+
     def __init__(self, source: DuckDBSource, schema: Schema, *, records: int) -> None:
         super().__init__(source, schema, records=records)
         self._duckdb = source
         self._schema = schema
 
-    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
+    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
         require_countable(self.domain, marginals)
         asked = {attr for attrs in marginals for attr in attrs}
         # Columns that nobody asks for are not read.
@@ -219,18 +269,28 @@ class DuckDBEngine(SqlEngine):
         schema = self._schema.narrowed(asked)
         # PRIVACY: what is expected decides on speed alone; counts, and what is told of them, are the same.
         counter = MarginalCounter(schema.domain, marginals, expected=self.records)
-        for batch in encoded_columns(self._duckdb, schema):
-            if any(any(refused(codes)) for codes in batch):
-                raise DataError("the table was changed while it was being counted, and no longer fits.")
+        for batch in self._batches(schema):
             counter.add(batch)
+            tell(counter.records / max(self.records, 1))
         return counter.counts()
 
     def codes(self) -> Codes:
         dtype = smallest_dtype(max(self.domain.shape))
-        batches = [
-            np.column_stack(batch).astype(dtype) for batch in encoded_columns(self._duckdb, self._schema)
-        ]
+        batches = [np.column_stack(batch).astype(dtype) for batch in self._batches(self._schema)]
         return np.concatenate(batches)
+
+    def _batches(self, schema: Schema) -> Iterator[list[Codes]]:
+        """The codes of the schema's attributes, batch by batch."""
+        source = self._duckdb
+        if source.words is not None:
+            wanted = self.domain.index(schema.domain.attrs)
+            for batch in source.stream(f"SELECT * FROM {source.words}"):
+                yield unpacked([word.to_numpy() for word in batch.columns], self.domain.shape, wanted)
+            return
+        for codes in encoded_columns(source, schema):
+            if any(any(refused(column)) for column in codes):
+                raise DataError("the table was changed while it was being counted, and no longer fits.")
+            yield codes
 
 
 def _kinds_of(rows: Any) -> tuple[ValueKind | None, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.engines.base import Codes, Counts, Engine, smallest_dtype
+from sidelight.data.engines.base import Codes, Counts, Engine, Tell, smallest_dtype, tell_nobody
 from sidelight.data.engines.distinct import distinct_records
 from sidelight.data.engines.numpy import NumpyEngine
 from sidelight.data.grouping import Grouping
@@ -34,14 +34,18 @@ class GroupedEngine:
         return self._grouping.domain
 
     @property
+    def counting(self) -> str:
+        return self._engine.counting
+
+    @property
     def records(self) -> int:
         return self._engine.records
 
     def count(self, attrs: Attrs) -> Counts:
         return self._grouping.summed(attrs, self._engine.count(attrs))
 
-    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
-        counted = self._engine.count_many(marginals)
+    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
+        counted = self._engine.count_many(marginals, tell)
         return [
             self._grouping.summed(attrs, counts) for attrs, counts in zip(marginals, counted, strict=True)
         ]

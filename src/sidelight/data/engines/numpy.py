@@ -6,7 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.engines.base import Codes, Counts, require_countable, smallest_dtype
+from sidelight.data.engines.base import (
+    HERE,
+    Codes,
+    Counts,
+    Tell,
+    require_countable,
+    smallest_dtype,
+    tell_nobody,
+)
 from sidelight.data.engines.counting import MarginalCounter
 from sidelight.data.engines.distinct import distinct_records
 
@@ -17,6 +25,8 @@ class NumpyEngine:
     The codes are trusted to lie within the domain: ``Table.of_codes`` checks them.
     """
 
+    counting = HERE
+
     def __init__(self, domain: Domain, columns: Sequence[npt.NDArray[np.integer]], *, records: int) -> None:
         self.domain = domain
         self.records = records
@@ -25,7 +35,7 @@ class NumpyEngine:
     def count(self, attrs: Attrs) -> Counts:
         return self.count_many([attrs])[0]
 
-    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
+    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
         require_countable(self.domain, marginals)
         asked = {attr for attrs in marginals for attr in attrs}
         # Attributes that nobody asks for are not touched.

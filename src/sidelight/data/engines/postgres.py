@@ -34,6 +34,10 @@ _FIND = (
 _LARGEST, _SMALLEST = "1.797693134862315807e308", "2.4703282292062327e-324"
 """Beyond the one a decimal is infinite as a float64, and nearer to 0 than the other it is 0."""
 _MOST_DIGITS = 16_000
+_FIRST_DAY, _DAY_AFTER = "DATE '0001-01-01'", "DATE '9999-12-31'"
+"""Between them lie the dates that are brought here: Python has no others, and zones move them by a day."""
+_BATCH = 50_000
+"""Public records that are brought here at a time."""
 
 # Names of pg_type.
 _TYPES: dict[str, ValueKind] = {
@@ -125,6 +129,9 @@ class PostgresDialect(Dialect):
     def sha256(self, expression: str) -> str:
         return f"LEFT(encode(sha256(convert_to({expression}, 'UTF8')), 'hex'), 16) COLLATE pg_catalog.\"C\""
 
+    def hexadecimal_number(self, expression: str) -> str:
+        return f"CAST(CAST('x' || {expression} AS BIT(32)) AS BIGINT)"
+
     def code(self, expression: str, size: int) -> str:
         return expression
 
@@ -178,6 +185,38 @@ class PostgresSource:
             lines = np.array(cursor.fetchall(), dtype=np.int64)
             return list(lines.reshape(len(lines), len(cursor.description)).T)
 
+    def fetch_labels(self, sql: str) -> list[tuple[str, int]]:
+        with self._connect() as connection:
+            return [(label, int(number)) for label, number in self._run(connection, sql).fetchall()]
+
+    def to_arrow(self, places: Sequence[int]) -> Any:
+        import pyarrow as pa
+
+        named = ", ".join(f"c{place}" for place in range(len(self.names)))
+        asked = ", ".join(self._portable(place) for place in places)
+        with self._connect() as connection:
+            cursor = self._run(connection, f"SELECT {asked} FROM {self.relation} AS raw({named})")
+            batches: list[Any] = []
+            while not batches or batches[-1].num_rows:
+                columns = list(zip(*cursor.fetchmany(_BATCH), strict=True)) or [()] * len(places)
+                arrays = [
+                    pa.array(column, type=_arrow_type(self.types[place]))
+                    for column, place in zip(columns, places, strict=True)
+                ]
+                batches.append(pa.Table.from_arrays(arrays, [self.names[place] for place in places]))
+        return pa.concat_tables(batches)
+
+    def _portable(self, place: int) -> str:
+        """A column as Python reads it: without dates beyond its calendar, decimals as real numbers."""
+        x, kind = f"c{place}", self.types[place]
+        if kind in ("date", "timestamp", "instant"):
+            return f"CASE WHEN {x} >= {_FIRST_DAY} AND {x} < {_DAY_AFTER} THEN {x} END"
+        if kind == "decimal":
+            return self.dialect.decimal(x)
+        if kind in ("text", None):
+            return self.dialect.as_text(x)
+        return f"CAST({x} AS BIGINT)" if kind == "integer" else x
+
     def holding(self, sql: str, names: Sequence[str]) -> "PostgresSource":
         # PRIVACY: the database is only read, so nothing is kept there: it is computed anew for each count.
         held = copy.copy(self)
@@ -221,6 +260,23 @@ class PostgresSource:
         found = self._psycopg.adapters.types.get(type_code)
         # The driver finds the type of an array's items too.
         return _TYPES.get(found.name) if found and found.oid == type_code else None
+
+
+def _arrow_type(kind: ValueKind | None) -> Any:
+    import pyarrow as pa
+
+    types = {
+        "integer": pa.int64(),
+        "real": pa.float64(),
+        "decimal": pa.float64(),
+        "boolean": pa.bool_(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us"),
+        "instant": pa.timestamp("us", "UTC"),
+        "time": pa.time64("us"),
+        "bytes": pa.binary(),
+    }
+    return types.get(kind or "", pa.string())
 
 
 def _quoted(name: str) -> str:

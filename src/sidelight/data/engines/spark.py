@@ -1,9 +1,12 @@
-"""Spark: the same SQL on a cluster. Records stay there; only counts come back."""
+"""Spark: the same SQL on a cluster. Records stay there; only counts come back.
+
+How a table becomes one of codes stands here; how these are counted, in ``spark_counting.py``.
+"""
 
 import contextlib
 import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +58,9 @@ class SparkDialect(Dialect):
     def sha256(self, expression: str) -> str:
         return f"LEFT(sha2({expression}, 256), 16)"
 
+    def hexadecimal_number(self, expression: str) -> str:
+        return f"CAST(conv({expression}, 16, 10) AS BIGINT)"
+
     def code(self, expression: str, size: int) -> str:
         return expression
 
@@ -78,7 +84,9 @@ class SparkSource:
     holds = True
 
     def __init__(self, frame: Any) -> None:
-        self._session = frame.sparkSession
+        self.session = frame.sparkSession
+        self.blocks: tuple[Any, Any] | None = None
+        """A schema, and the codes that workers made by it (``spark_counting.blocks_of``)."""
         self.names = tuple(frame.columns)
         self.types = tuple(_kind_of(field.dataType.simpleString()) for field in frame.schema.fields)
         self.relation = f"sidelight_{uuid.uuid4().hex}"
@@ -98,27 +106,56 @@ class SparkSource:
             raise DataError(f"the Spark session has no table {name!r} that can be read.") from None
 
     def fetch(self, sql: str) -> list[npt.NDArray[np.int64]]:
-        errors = need("pyspark.errors", "to count a Spark table")
-        try:
-            lines = self._session.sql(sql)
+        with silent_errors():
+            return self.columns_of(self.session.sql(sql))
+
+    def columns_of(self, lines: Any) -> list[npt.NDArray[np.int64]]:
+        """The columns of a frame of whole numbers, brought here."""
+        if hasattr(lines, "toArrow"):
+            return [column.to_numpy().astype(np.int64) for column in lines.toArrow().columns]
+        collected = lines.collect()
+        return list(np.array(collected, dtype=np.int64).reshape(len(collected), len(lines.columns)).T)
+
+    def fetch_labels(self, sql: str) -> list[tuple[str, int]]:
+        with silent_errors():
+            return [(label, int(number)) for label, number in self.session.sql(sql).collect()]
+
+    def to_arrow(self, places: Sequence[int]) -> Any:
+        import pyarrow as pa
+
+        with silent_errors():
+            lines = self.session.table(self.relation).select(*[f"c{place}" for place in places])
+            names = [self.names[place] for place in places]
             if hasattr(lines, "toArrow"):
-                return [column.to_numpy().astype(np.int64) for column in lines.toArrow().columns]
+                return lines.toArrow().rename_columns(names)
             collected = lines.collect()
-            return list(np.array(collected, dtype=np.int64).reshape(len(collected), len(lines.columns)).T)
-        except errors.PySparkException as error:
-            # Spark's own message may quote values.
-            raise DataError(f"Spark could not read the table ({type(error).__name__}).") from None
+            return pa.table({name: [line[i] for line in collected] for i, name in enumerate(names)})
 
     def holding(self, sql: str, names: Sequence[str]) -> "SparkSource":
         # It stays on the cluster until nobody asks any more.
-        frame = self._session.sql(sql).persist()
+        frame = self.session.sql(sql).persist()
         held = SparkSource(frame)
         held.names = tuple(names)
-        weakref.finalize(held, _forget, frame).atexit = False
+        weakref.finalize(held, forget, frame).atexit = False
         return held
 
 
-def _forget(frame: Any) -> None:
+@contextlib.contextmanager
+def silent_errors() -> Iterator[None]:
+    """Spark quotes values in its messages: keep the fact, drop the text."""
+    errors = need("pyspark.errors", "to count a Spark table")
+    java = need("py4j.protocol", "to count a Spark table")
+    try:
+        yield
+    except errors.PySparkException as error:
+        raise DataError(f"Spark could not read the table ({type(error).__name__}).") from None
+    except (java.Py4JError, OSError):
+        raise DataError(
+            "the connection to Spark was lost: its Java process ended. Start a new session."
+        ) from None
+
+
+def forget(frame: Any) -> None:
     """Give back what a frame holds; a session that has ended holds nothing any more."""
     with contextlib.suppress(Exception):
         frame.unpersist()

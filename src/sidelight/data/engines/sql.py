@@ -4,13 +4,20 @@ The codes that ``sql_encoding`` selects are grouped by GROUPING SETS, one set a 
 serves many marginals and only counts come back.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.engines.base import Codes, Counts, require_countable, smallest_dtype
+from sidelight.data.engines.base import (
+    Codes,
+    Counts,
+    Tell,
+    require_countable,
+    smallest_dtype,
+    tell_nobody,
+)
 from sidelight.data.engines.sql_encoding import REFUSED_MISSING, REFUSED_OUTSIDE, SqlSource, encode_sql
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
@@ -23,6 +30,8 @@ _MOST_MARGINALS, _MOST_CELLS, _MOST_ATTRS = 128, 4_000_000, 60
 class SqlEngine:
     """Counts records where they are; only counts come back."""
 
+    counting = "in a database, by SQL (grouping sets)"
+
     def __init__(self, source: SqlSource, schema: Schema, *, records: int) -> None:
         self.domain: Domain = schema.domain
         self.records = records
@@ -32,12 +41,17 @@ class SqlEngine:
     def count(self, attrs: Attrs) -> Counts:
         return self.count_many([attrs])[0]
 
-    def count_many(self, marginals: Sequence[Attrs]) -> list[Counts]:
+    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
         require_countable(self.domain, marginals)
         counted: dict[Attrs, Counts] = {(): np.array(self.records, dtype=np.int64)}
         wanted = dict.fromkeys(self.domain.canonical(attrs) for attrs in marginals)
         for chunk in _chunks(self.domain, [attrs for attrs in wanted if attrs]):
             counted |= self._count_chunk(chunk)
+            tell((len(counted) - 1) / len(wanted))
+        return self._as_asked(counted, marginals)
+
+    def _as_asked(self, counted: Mapping[Attrs, Counts], marginals: Sequence[Attrs]) -> list[Counts]:
+        """Counts whose attributes are in the domain's order, in the order in which they were asked for."""
         answers = []
         for attrs in marginals:
             own = self.domain.canonical(attrs)
@@ -80,6 +94,12 @@ class SqlEngine:
             cube[tuple(by_place[place][lines] for place in own)] = counts[lines]
             counted[attrs] = cube
         return counted
+
+
+def records_in(source: SqlSource) -> int:
+    """How many records a source has."""
+    (records,) = source.fetch(f"SELECT COUNT(*) AS n FROM {source.relation} AS counted")
+    return int(records[0])
 
 
 def survey(

@@ -12,7 +12,7 @@ number or date that is spelled so, where there is one, and compared as such.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,9 @@ from sidelight.data.columns.column import (
     Label,
 )
 from sidelight.data.columns.moment_columns import MomentColumn
-from sidelight.data.columns.value import TRUTHS, moment_of, number_of, text_of
+from sidelight.data.columns.value import moment_of, number_of, text_of
 from sidelight.data.engines import sql_moments as moments
+from sidelight.data.engines import sql_numbers as numbers
 from sidelight.data.engines.base import ValueKind
 from sidelight.data.engines.sql_constraints import read_rules
 from sidelight.data.schema import Schema
@@ -35,8 +36,6 @@ from sidelight.data.schema import Schema
 REFUSED_MISSING, REFUSED_OUTSIDE = -1, -2
 """Codes of values that the schema has no place for."""
 
-_NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?$"  # of text in lower case; no backslashes
-_ABOVE, _BELOW = ("inf", "+inf", "infinity", "+infinity"), ("-inf", "-infinity")
 _TAIL = "[89ab][0-9a-f]"
 _UTF8 = (
     f"^([0-7][0-9a-f]|c[2-9a-f]{_TAIL}|d[0-9a-f]{_TAIL}|e0[ab][0-9a-f]{_TAIL}|(e[1-9a-c]|e[ef])({_TAIL}){{2}}"
@@ -45,7 +44,6 @@ _UTF8 = (
 """Text in UTF-8, byte by byte in hexadecimal."""
 UNPRINTED = (None, "date", "timestamp", "instant", "time", "bytes")
 """Types whose values have neither a number nor a prefix."""
-_TRUE, _FALSE = (tuple(text for text, truth in TRUTHS.items() if truth == is_true) for is_true in (1, 0))
 
 
 @dataclass(frozen=True)
@@ -159,6 +157,10 @@ class Dialect:
         """The first 16 hexadecimal digits of the SHA-256 of text in UTF-8, as text; it sorts by bytes."""
         return f"LEFT(sha256({expression}), 16)"
 
+    def hexadecimal_number(self, expression: str) -> str:
+        """The number that text of eight hexadecimal digits spells."""
+        return f"CAST('0x' || {expression} AS BIGINT)"
+
     def code(self, expression: str, size: int) -> str:
         """A code below ``size``, in a small type where the engine has one."""
         return f"CAST({expression} AS {'UTINYINT' if size <= 256 else 'UINTEGER'})"
@@ -169,7 +171,9 @@ class Dialect:
 
     def one_of(self, expression: str, texts: Sequence[str]) -> str:
         """Whether text is one of these."""
-        return f"{expression} IN ({', '.join(map(self.text, texts))})"
+        # DuckDB makes a join of a longer list, and copies all columns of every record.
+        few = [texts[start : start + 4] for start in range(0, len(texts), 4)]
+        return "(" + " OR ".join(f"{expression} IN ({', '.join(map(self.text, some))})" for some in few) + ")"
 
 
 def _floored(whole: str, unit: int) -> str:
@@ -205,6 +209,17 @@ class SqlSource(Protocol):
         """The columns of a result that holds whole numbers only."""
         ...
 
+    def fetch_labels(self, sql: str) -> list[tuple[str, int]]:
+        """The lines of a result that holds texts and their numbers.
+
+        PRIVACY: of a private table, for what a curator looks for alone.
+        """
+        ...
+
+    def to_arrow(self, places: Sequence[int]) -> Any:
+        """The columns at these places of a PUBLIC table, brought here as an Arrow table with their names."""
+        ...
+
     holds: bool
     """Whether ``holding`` computes once, and not anew for every statement."""
 
@@ -223,62 +238,75 @@ def encode_sql(source: SqlSource, schema: Schema, person: str | None = None) -> 
     return " UNION ALL ".join(_encode_part(source, part, schema, person) for part in parts)
 
 
+def values_sql(source: SqlSource, schema: Schema, person: str | None = None) -> str:
+    """SELECT the values v0, v1, … and whether each cannot be read, u0, u1, …; p and pu as ``encode_sql``."""
+    parts = source.parts or (Part(source.relation, source.types),)
+    return " UNION ALL ".join(_values_of_part(source, part, schema, person) for part in parts)
+
+
 def _encode_part(source: SqlSource, part: Part, schema: Schema, person: str | None) -> str:
     sql = source.dialect
+    prepared = _values_of_part(source, part, schema, person)
+    codes = [
+        f"{_code(sql, column, _kind_read(source, part, column), i)} AS a{i}"
+        for i, column in enumerate(schema.columns)
+    ]
+    people = [] if person is None else ["p", "pu"]
+    rules = read_rules(sql, schema.constraints, schema.columns, REFUSED_OUTSIDE)
+    if not rules:
+        return f"SELECT {', '.join(codes + people)} FROM ({prepared}) AS prepared"
+    read = f"SELECT *, {', '.join(codes)} FROM ({prepared}) AS prepared{sql.fence}"
+    ruled = [f"{rules.get(i, f'a{i}')} AS a{i}" for i in range(len(schema.columns))]
+    return f"SELECT {', '.join(ruled + people)} FROM ({read}) AS read"
+
+
+def _kind_read(source: SqlSource, part: Part, column: Column) -> ValueKind | None:
+    """The type in which a column is read: bytes are text, but where they are compared as a whole."""
+    kind = part.types[source.names.index(column.name)]
+    return "text" if kind == "bytes" and not _is_of_labels(column) else kind
+
+
+def _values_of_part(source: SqlSource, part: Part, schema: Schema, person: str | None) -> str:
+    sql = source.dialect
     values: list[str] = []
-    codes: list[str] = []
     cut: list[list[str]] = []
     decoded: list[str] = []
     for i, column in enumerate(schema.columns):
         place = source.names.index(column.name)
-        kind, x = part.types[place], f"c{place}"
-        if kind == "bytes" and not _is_of_labels(column):
+        kind, x = _kind_read(source, part, column), f"c{place}"
+        if kind != part.types[place]:
             decoded.append(f"{sql.text_of_bytes(x)} AS b{i}")
-            kind, x = "text", f"b{i}"
-        if isinstance(column, MomentColumn):
-            value, is_unread = _moment(sql, column, x, kind, i)
-            if kind == "text":
-                pieces = moments.layers(sql, column, x, i)
-                cut = [own + more for own, more in zip_longest(cut, pieces, fillvalue=list[str]())]
-        else:
+            x = f"b{i}"
+        pieces: list[list[str]] = []
+        if kind == "text" and isinstance(column, MomentColumn):
+            pieces = moments.layers(sql, column, x, i)
+            value, is_unread = moments.value_of_text(sql, i)
+        elif kind == "text" and column.value_kind != "text":
             comma = source.kind == "file.csv" and schema.file.decimal == ","
-            value, is_unread = _value(sql, column, x, kind, comma=comma)
+            pieces = numbers.layers(sql, column, x, i, comma=comma)
+            value, is_unread = numbers.value_of_text(sql, column, i)
+        else:
+            value, is_unread = _value(sql, column, x, kind)
+        cut = [own + more for own, more in zip_longest(cut, pieces, fillvalue=list[str]())]
         if x == f"b{i}":
             is_unread = f"({is_unread} OR (c{place} IS NOT NULL AND {x} IS NULL))"
         values += [f"{value} AS v{i}", f"{is_unread} AS u{i}"]
-        codes.append(f"{_code(sql, column, kind, i)} AS a{i}")
     if person is not None:
         from sidelight.data.engines.sql_people import person_of
 
         place = source.names.index(person)
         who, is_unread = person_of(sql, f"c{place}", part.types[place])
         values += [f"{who} AS p", f"{is_unread} AS pu"]
-        codes += ["p", "pu"]
     named = ", ".join(f"c{place}" for place in range(len(source.names)))
     relation = f"{part.relation} AS raw({named})"
     for depth, layer in enumerate([decoded, *cut] if decoded else cut):
         relation = f"(SELECT *, {', '.join(layer)} FROM {relation}{sql.fence}) AS cut{depth}"
-    prepared = f"SELECT {', '.join(values)} FROM {relation}{sql.fence}"
-    rules = read_rules(sql, schema.constraints, schema.columns, REFUSED_OUTSIDE)
-    if not rules:
-        return f"SELECT {', '.join(codes)} FROM ({prepared}) AS prepared"
-    read = f"SELECT *, {', '.join(codes[: len(schema.columns)])} FROM ({prepared}) AS prepared{sql.fence}"
-    ruled = [f"{rules.get(i, f'a{i}')} AS a{i}" for i in range(len(schema.columns))]
-    return f"SELECT {', '.join((*ruled, *codes[len(schema.columns) :]))} FROM ({read}) AS read"
+    return f"SELECT {', '.join(values)} FROM {relation}{sql.fence}"
 
 
 def _is_of_labels(column: Column) -> bool:
     """Whether text is compared as a whole, so that bytes are compared as they are."""
     return isinstance(column, CategoricalColumn) and column.value_kind == "text" and column.prefix is None
-
-
-def _moment(sql: Dialect, column: MomentColumn, x: str, kind: ValueKind | None, i: int) -> tuple[str, str]:
-    """As ``_value``, of a column of dates or times."""
-    if kind == "text":
-        return moments.value_of_text(sql, column, x, i)
-    if kind is not None and kind in moments.TYPED[column.value_kind]:
-        return moments.value_of_type(sql, column, x, kind)
-    return _nothing(sql, x, kind)
 
 
 def _nothing(sql: Dialect, x: str, kind: ValueKind | None) -> tuple[str, str]:
@@ -293,10 +321,12 @@ def _number(sql: Dialect, x: str, kind: ValueKind) -> str:
     return f"NULLIF({number}, {sql.number(float('nan'))})"
 
 
-def _value(
-    sql: Dialect, column: Column, x: str, kind: ValueKind | None, *, comma: bool = False
-) -> tuple[str, str]:
+def _value(sql: Dialect, column: Column, x: str, kind: ValueKind | None) -> tuple[str, str]:
     """The column's value, NULL if it is missing; and whether there is one that cannot be read."""
+    if isinstance(column, MomentColumn):
+        if kind is not None and kind in moments.TYPED[column.value_kind]:
+            return moments.value_of_type(sql, column, x, kind)
+        return _nothing(sql, x, kind)
     is_text = column.value_kind == "text"
     if kind in (None, "instant", "time") or (not is_text and kind in UNPRINTED):
         return _nothing(sql, x, kind)
@@ -311,50 +341,8 @@ def _value(
         if kind in ("date", "timestamp"):
             return sql.moment(x), "FALSE"
         return x if kind == "bytes" else sql.as_text(x), "FALSE"
-    if kind == "integer":
-        return f"CAST({x} AS {sql.double})", "FALSE"
-    return _value_of_text(sql, column, x, comma=comma)
-
-
-def _value_of_text(sql: Dialect, column: Column, x: str, *, comma: bool) -> tuple[str, str]:
-    """The number that text spells, with a point or a comma before its decimals."""
-    t = f"LOWER(TRIM({sql.as_text(x)}))"
-    if comma:
-        t = f"TRANSLATE({t}, ',.', '.,')"  # and 1.000,5 is no number: who knows what the point is
-    if column.value_kind == "boolean":
-        is_read = sql.one_of(t, (*_TRUE, *_FALSE))
-        value = (
-            f"CASE WHEN {sql.one_of(t, _TRUE)} THEN {sql.number(1)} WHEN {is_read} THEN {sql.number(0)} END"
-        )
-    else:
-        is_number = sql.matches(t, _NUMBER)
-        is_read = f"({sql.one_of(t, (*_ABOVE, *_BELOW))} OR {is_number})"
-        value = (
-            f"CASE WHEN {sql.one_of(t, _ABOVE)} THEN {sql.number(float('inf'))} "
-            f"WHEN {sql.one_of(t, _BELOW)} THEN {sql.number(float('-inf'))} "
-            f"WHEN {is_number} THEN {sql.parse(t)} END"
-        )
-    is_missing = f"({x} IS NULL OR {sql.one_of(t, ('', 'nan'))})"
-    trimmed = f"TRIM({sql.as_text(x)})"
-    for code, spelled in _spelled(column):
-        is_alias = sql.one_of(trimmed, spelled)
-        value = f"CASE WHEN {is_alias} THEN {sql.number(code)} ELSE {value} END"
-        is_read = f"({is_read} OR {is_alias})"
-    if column.missing_texts:
-        is_token = sql.one_of(trimmed, column.missing_texts)
-        value = f"CASE WHEN {is_token} THEN NULL ELSE {value} END"
-        is_missing = f"({is_missing} OR {is_token})"
-    return value, f"(NOT {is_missing} AND NOT {is_read})"
-
-
-def _spelled(column: Column) -> list[tuple[float, list[str]]]:
-    """The labels that are numbers or truths, and the texts that they may be spelled by besides."""
-    if not isinstance(column, CategoricalColumn):
-        return []
-    found: dict[float, list[str]] = {}
-    for spelling, code in column.spellings.items():
-        found.setdefault(float(column.labels[code]), []).append(spelling)
-    return list(found.items())
+    assert kind == "integer"  # numbers that text spells are read by ``sql_numbers``
+    return f"CAST({x} AS {sql.double})", "FALSE"
 
 
 def _prefix(sql: Dialect, column: CategoricalColumn, x: str, kind: ValueKind) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from sidelight.data.columns.moment import (
     MOMENT_PATTERN,
     OFFSET_PATTERN,
     Offsets,
+    seconds_of,
 )
 from sidelight.data.columns.moment_columns import DateColumn, MomentColumn
 from sidelight.data.engines.base import ValueKind
@@ -32,18 +33,26 @@ TYPED: dict[str, tuple[ValueKind, ...]] = {
 
 
 def layers(sql: "Dialect", column: MomentColumn, x: str, i: int) -> list[list[str]]:
-    """What text is cut into, layer by layer; s{i} is the seconds, z{i} the offset if one is written."""
-    trimmed = f"TRIM({sql.as_text(x)})"
+    """What text is cut into, layer by layer; r{i} is the seconds, q{i} whether a missing value is meant."""
+    text = sql.as_text(x)
+    trimmed = f"TRIM({text})"
+    is_missing = f"({x} IS NULL OR {sql.one_of(trimmed, ('', *column.missing_texts))})"
     if not isinstance(column, DateColumn):
         found = f"CASE WHEN {sql.matches(trimmed, CLOCK_PATTERN)} THEN {trimmed} END"
         return [
-            [f"{found} AS k{i}"],
-            [f"{_clock(sql, f'k{i}')} AS s{i}", f"CAST(NULL AS {sql.double}) AS z{i}"],
+            [f"{is_missing} AS q{i}", f"{found} AS k{i}"],
+            [f"CASE WHEN NOT q{i} THEN {_clock(sql, f'k{i}')} END AS r{i}"],
         ]
     k, y, m, d = f"k{i}", f"y{i}", f"m{i}", f"d{i}"
     has_form = sql.matches(trimmed, MOMENT_PATTERN[column.format])
-    found = f"CASE WHEN n{i} IS NULL AND {has_form} THEN REPLACE({trimmed}, 'T', ' ') END"
-    plain = sql.days_of_iso(trimmed) if column.format == "ymd" else "NULL"
+    # Most dates are written as the engine writes them: that takes little to see, and saves the rest.
+    dates = [token for token in column.missing_texts if token.strip() and seconds_of(token) is not None]
+    plain = sql.days_of_iso(text) if column.format == "ymd" and not dates else "NULL"
+    is_missing = f"CASE WHEN n{i} IS NULL THEN {is_missing} ELSE FALSE END"
+    found = f"CASE WHEN n{i} IS NULL THEN CASE WHEN {has_form} THEN REPLACE({trimmed}, 'T', ' ') END END"
+    wall = f"CAST(NULL AS {sql.double})"
+    if column.offsets is not None:
+        wall = _on_the_wall(sql, f"(s{i} - z{i})", column.offsets)
     day = f"TRANSLATE(split_part(t{i}, ' ', 1), './', '--')"
     place = {letter: column.format.index(letter) + 1 for letter in "ymd"}
     numbers = {letter: sql.whole(f"split_part({day}, '-', {place[letter]})") for letter in "ymd"}
@@ -57,7 +66,7 @@ def layers(sql: "Dialect", column: MomentColumn, x: str, i: int) -> list[list[st
     days = _days(sql, f"e{i}", f"f{i}", f"g{i}")
     return [
         [f"CAST({plain} AS {sql.double}) AS n{i}"],
-        [f"{found} AS t{i}"],
+        [f"{is_missing} AS q{i}", f"{found} AS t{i}"],
         [*parts, f"split_part(t{i}, ' ', 2) AS {k}"],
         [
             # A year that begins in March has its leap day at the end.
@@ -68,18 +77,13 @@ def layers(sql: "Dialect", column: MomentColumn, x: str, i: int) -> list[list[st
             f"{_offset(sql, k)} AS z{i}",
         ],
         [f"COALESCE(n{i}, {days}) * {sql.number(DAY)} + COALESCE(h{i}, {sql.number(0)}) AS s{i}"],
+        [f"CASE WHEN q{i} THEN NULL WHEN z{i} IS NULL THEN s{i} ELSE {wall} END AS r{i}"],
     ]
 
 
-def value_of_text(sql: "Dialect", column: MomentColumn, x: str, i: int) -> tuple[str, str]:
+def value_of_text(sql: "Dialect", i: int) -> tuple[str, str]:
     """The seconds that text names, and whether there is text that names none."""
-    trimmed = f"TRIM({sql.as_text(x)})"
-    missing = f"({x} IS NULL OR {sql.one_of(trimmed, ('', *column.missing_texts))})"
-    zone = column.offsets if isinstance(column, DateColumn) else None
-    wall = f"CAST(NULL AS {sql.double})" if zone is None else _on_the_wall(sql, f"(s{i} - z{i})", zone)
-    seconds = f"CASE WHEN {missing} THEN NULL WHEN z{i} IS NULL THEN s{i} ELSE {wall} END"
-    is_unread = f"(NOT {missing} AND {_is_unread(sql, seconds)})"
-    return seconds, is_unread
+    return f"r{i}", f"(NOT q{i} AND {_is_unread(sql, f'r{i}')})"
 
 
 def value_of_type(sql: "Dialect", column: MomentColumn, x: str, kind: ValueKind) -> tuple[str, str]:

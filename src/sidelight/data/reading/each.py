@@ -29,12 +29,14 @@ class Each:
     [1, 1.0, '1', None]
     """
 
-    def __init__(self, column: Any) -> None:
+    def __init__(self, column: Any, *, comma: bool = False) -> None:
         if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
             raise DataError(f"a column must be a list of values; got a {type(column).__name__}.")
         self._numbers: npt.NDArray[Any] | None = None
         """Set where every record holds a number: then no value needs to be looked at by itself."""
         self._found: tuple[list[Any], Places] | None = None
+        self._comma = comma
+        """Whether text has a comma before the decimals of a number."""
         plain = _plain(column)
         if isinstance(plain, np.ndarray):
             self._numbers = plain
@@ -46,7 +48,7 @@ class Each:
         """The records of several columns, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        whole = cls([])
+        whole = cls([], comma=parts[0]._comma)
         values: list[Any] = []
         places: list[Places] = []
         for part in parts:
@@ -72,7 +74,7 @@ class Each:
         """Every record's number; NaN where the value is missing or is not a number."""
         if self._numbers is not None:
             return self._numbers.astype(np.float64)
-        found = self.read(number_of)
+        found = self.read(_number_with_comma if self._comma else number_of)
         return np.array([np.nan if number is None else number for number in found], dtype=np.float64)[
             self._distinct[1]
         ]
@@ -99,6 +101,11 @@ class Each:
         assert self._numbers is not None
         values, places = np.unique(self._numbers, return_inverse=True)
         return values.tolist(), places.astype(np.int64)
+
+
+def _number_with_comma(value: object) -> float | None:
+    """The number that text such as 3,5 spells; 1.000,5 is none, since who knows what the point is."""
+    return number_of(value.translate({44: 46, 46: 44}) if isinstance(value, str) else value)
 
 
 def _plain(column: Any) -> npt.NDArray[Any] | tuple[list[Any], Places]:

@@ -160,11 +160,27 @@ def write_file(table: Any, path: str | Path, *, safe_cells: bool = False) -> Non
         if Path(path).suffix.lower() == ".csv":
             from pyarrow import csv
 
+            table = _in_seconds(table)
             csv.write_csv(_with_safe_cells(table) if safe_cells else table, file)
         else:
             from pyarrow import parquet
 
             parquet.write_table(table, file, compression="zstd")
+
+
+def _in_seconds(table: Any) -> Any:
+    """The same table, with moments of whole seconds in a type that is written without a fraction."""
+    import pyarrow as pa
+
+    def cast(column: Any) -> Any:
+        try:
+            if pa.types.is_timestamp(column.type):
+                return column.cast(pa.timestamp("s", column.type.tz))
+            return column.cast(pa.time32("s")) if pa.types.is_time(column.type) else column
+        except pa.ArrowInvalid:  # some have a fraction
+            return column
+
+    return pa.Table.from_arrays([cast(column) for column in table.columns], names=table.column_names)
 
 
 def _with_safe_cells(table: Any) -> Any:

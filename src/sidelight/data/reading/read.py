@@ -27,6 +27,7 @@ from sidelight.data.engines.postgres import PostgresSource
 from sidelight.data.engines.spark import SparkSource
 from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.reading import frames
+from sidelight.data.reading.far_moments import has_far_moments, nearer_copy
 from sidelight.data.reading.file_format import FileFormat, undecodable
 from sidelight.data.reading.sheets import ENDINGS, read_sheet
 from sidelight.data.schema import Schema
@@ -140,8 +141,15 @@ def _open_parquet(paths: Sequence[str]) -> DuckDBSource:
     is_large = values > _LARGE_VALUES
     about = {"kind": "file.parquet", "names": names, "is_large": is_large}
     is_alike = all(m.schema.equals(metadata[0].schema) for m in metadata)
+    with silent_errors():
+        near = [
+            nearer_copy(path) if has_far_moments(m) else path for path, m in zip(paths, metadata, strict=True)
+        ]
     # PRIVACY: DuckDB would read all files in the first one's types, and one record can change a file's.
-    return _view("read_parquet", paths, _AS_IT_IS, apart=not is_alike, **about)
+    source = _view("read_parquet", near, _AS_IT_IS, apart=not is_alike, **about)
+    copies = [made for made, path in zip(near, paths, strict=True) if made != path]
+    weakref.finalize(source, unlink, copies, os.getpid()).atexit = False
+    return source
 
 
 def _open_csv(paths: Sequence[str], file: FileFormat) -> DuckDBSource:

@@ -3,19 +3,18 @@
     k ~ odds_k · exp(−ε Σ_c w_c ‖x_c − μ_c^k‖₁ / 2Δ₁),      Σ_c w_c = 1                          select
 
 All candidates are functions of public data and of answers that were paid for, so the mean error of each moves
-by Δ₁ of a single marginal, however many marginals and candidates there are (select/judgement.py): a hundredth
-of the budget tells a good description from a false one. It is asked
+by Δ₁ of a single marginal, however many marginals and candidates there are (select/judgement.py): a few
+hundredths of the budget tell a good description from a false one. It is asked
 
-- **at the start**, after the answers to single attributes: do the public relations hold? All of them; all but
-  those of one attribute, which may be coded otherwise; none, but public single attributes; or nothing public
-  at all. It is asked again until nothing more is cut off;
+- **at the start**, after the answers to single attributes: which public relations hold? All of them; all but
+  those of some attributes, for (nearly) every set of attributes; none; or nothing public at all;
 - **at the end**: how much of what stands beside the tree is mixed into it (other trees, and public records,
   after the same answers), or whether all of it is worse than what the same answers say without public
   relations.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
@@ -26,26 +25,23 @@ from numpy.typing import NDArray
 from sidelight.curator.curator import Curator
 from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
-from sidelight.models.blend import Blend
-from sidelight.models.graphical import GraphicalModel
-from sidelight.models.support import Support
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Exponential
+from sidelight.public.prior import JUDGE_BY
 from sidelight.queries.query import Marginal
-from sidelight.select.judgement import Contest, Judgement, LeastError, Said
+from sidelight.select.judgement import Contest, LeastError, Said
 from sidelight.trees.triangulation import BYTES_PER_CELL
 
 Array = NDArray[np.float64]
-RELATIONS, ALL = "×", "*"
-"""What is cut off where it is not one attribute: all public relations; all public data."""
 
-_JUDGE_BY = 64
-"""Most marginals by which candidates are judged: of a larger workload, an even part."""
-_FAITH, _FAITH_IN_EACH = 4.0, 2.0
-"""Log-odds, before the arbiter looks, of all public relations against none, and against all cuts together."""
+_FAITH = 2.0
+"""Log-odds, before the arbiter looks, of all public relations against all sets that may be cut off; likewise
+against all models without what the answers contradict."""
+_MOST_SETS = 2**14
+"""Most sets of attributes that may be cut off, among which the arbiter chooses."""
 _MATTERS = 0.01
-"""Mean error, as a share of n, that cutting off has to save: less may be made up for by what is measured
-afterwards, in rounds at the start and by particles at the end."""
+"""Mean error, as a share of n, that leaving out public data has to save: less may be made up for by what is
+measured afterwards."""
 _TELLS = 0.1
 """Share of n that the arbiter has to tell apart to be asked at the start: else chance decided, not data."""
 _PARTS = (0.0, 0.5, 1.0)
@@ -70,7 +66,7 @@ class Arbiter:
         most = limit_mb * 2**20 / BYTES_PER_CELL
         parts = {part for attrs in closure for part in combinations(attrs, len(attrs) - 1)}
         whole = [attrs for attrs in closure if attrs not in parts and curator.domain.size(attrs) <= most]
-        judged = whole[:: max(1, len(whole) // _JUDGE_BY)] or [c for c in closure if len(c) == 1]
+        judged = whole[:: max(1, len(whole) // JUDGE_BY)] or [c for c in closure if len(c) == 1]
         return cls(curator, {attrs: closure[attrs] for attrs in judged}, total)
 
     @property
@@ -78,84 +74,110 @@ class Arbiter:
         """The marginals that it judges by."""
         return list(self.weights)
 
-    def choose(self, judgement: Judgement, cost: Cost) -> int:
+    def choose(self, contest: Contest, cost: Cost) -> int:
         """Which option errs least, as far as the noise lets one see."""
-        return self.curator.choose([Marginal(attrs) for attrs in self.judged], judgement, cost)
+        return self.curator.choose([Marginal(attrs) for attrs in self.judged], contest, cost)
 
     def tells(self, cost: Cost) -> bool:
         """Whether so much budget tells candidates apart: 2Δ₁/ε records make one e times as likely."""
-        event = Exponential.at(
-            cost, what="a choice", sensitivity=Fraction(self.curator.unit.l1), candidates=2
-        )
+        delta = Fraction(self.curator.unit.l1)
+        event = Exponential.at(cost, what="a choice", sensitivity=delta, candidates=2)
         return bool(2 * event.sensitivity / event.epsilon < _TELLS * self.total)
-
-    def to_cut(
-        self, model: ManyCountSource, alone: ManyCountSource, open_: Sequence[str], cost: Cost
-    ) -> str | None:
-        """Which of the open attributes is better cut off, or RELATIONS, or ALL; None if nothing is.
-
-        ``model`` has the public relations, ``alone`` nothing public; both follow the answers to single
-        attributes.
-        """
-        said = _cuts(self.curator.domain, open_)
-        log_odds = odds_of_cuts(len(open_))
-        contest = Contest(
-            [model, alone], said, weights=self.weights, total=self.total, log_odds=log_odds,
-            handicaps=[0.0] + [_MATTERS * self.total] * (len(log_odds) - 1),
-        )  # fmt: skip
-        return [None, *open_, RELATIONS, ALL][self.choose(contest, cost)]
 
     def best(self, models: Sequence[ManyCountSource], cost: Cost) -> int:
         """Which of several models errs least; all are as likely beforehand."""
         each = np.eye(len(models)).tolist()
         return self.choose(LeastError(models, each, weights=self.weights, total=self.total), cost)
 
-    def mixed(
-        self, model: GraphicalModel, beside: Sequence[tuple[Support, float]], bare: GraphicalModel, cost: Cost
-    ) -> GraphicalModel | Blend:
-        """The tree with as much of each of those beside it, up to a share, as is good; or the bare one."""
-        shares, log_odds = list[list[float]](), list[float]()
+    def to_cut(
+        self, models: Sequence[ManyCountSource], open_: Sequence[str], cost: Cost
+    ) -> tuple[int, list[str]]:
+        """Which model leads, by its place; and which of the open attributes are to be cut off if the first.
+
+        All models follow the answers to single attributes, and the first has all public relations. Cutting
+        off needs no fit: it says its own marginal of the rest, times what is cut off.
+        """
+        sets, others = sets_to_cut(len(open_)), len(models) - 1
+        contest = Contest(
+            models, cut_off(self.curator.domain, open_, sets, others), weights=self.weights, total=self.total,
+            log_odds=odds_of_cuts(len(open_), others),
+            handicaps=[0.0] + [_MATTERS * self.total] * (len(sets) + others - 1),
+        )  # fmt: skip
+        chosen = self.choose(contest, cost)
+        if chosen >= len(sets):
+            return 1 + chosen - len(sets), []
+        return 0, [attr for attr, is_cut in zip(open_, sets[chosen], strict=True) if is_cut]
+
+    def shares(
+        self, model: ManyCountSource, beside: Sequence[tuple[ManyCountSource, float]], bare: ManyCountSource,
+        cost: Cost,
+    ) -> list[float] | None:  # fmt: skip
+        """The share to take of each of those beside the tree, up to its most; None if the bare one wins."""
+        options, log_odds = list[list[float]](), list[float]()
         for parts in product(_PARTS, repeat=len(beside)):
             left, taken = 1.0, list[float]()
             for part, (_, most) in zip(parts, beside, strict=True):
                 taken.append(left * part * most)
                 left -= taken[-1]
-            shares.append([left, *taken, 0.0])
+            options.append([left, *taken, 0.0])
             log_odds.append(_LIKING * sum(parts))
-        shares.append([0.0] * (1 + len(beside)) + [1.0])
-        log_odds.append(_LIKING * len(beside) - _FAITH)
-        models: list[ManyCountSource] = [model, *(part for part, _ in beside), bare]
+        options.append([0.0] * (1 + len(beside)) + [1.0])
+        log_odds.append(_LIKING * len(beside) - 2 * _FAITH)
         contest = LeastError(
-            models, shares, weights=self.weights, total=self.total, log_odds=log_odds,
-            handicaps=[0.0] * (len(shares) - 1) + [_MATTERS * self.total],
+            [model, *(one for one, _ in beside), bare], options, weights=self.weights, total=self.total,
+            log_odds=log_odds, handicaps=[0.0] * (len(options) - 1) + [_MATTERS * self.total],
         )  # fmt: skip
-        _, *taken, none = shares[self.choose(contest, cost)]
-        if none:
-            return bare
-        held = [(part, share) for (part, _), share in zip(beside, taken, strict=True) if share]
-        return Blend(model, Support.mixed(held, total=self.total), sum(taken)) if held else model
+        _, *taken, none = options[self.choose(contest, cost)]
+        return None if none else taken
 
 
-def odds_of_cuts(attributes: int) -> list[float]:
-    """Log-odds of all public relations, of all but those of one attribute for each, of none, of no data."""
-    return [0.0, *[-_FAITH_IN_EACH - math.log(attributes)] * attributes, -_FAITH, -_FAITH]
+def sets_to_cut(attributes: int) -> NDArray[np.bool_]:
+    """None, single attributes, pairs of them, and so on as long as there is room; and all of them."""
+    rows = list[tuple[int, ...]]()
+    for size in range(max(1, attributes - 1)):  # all but one are as good as all: relations take two
+        # The first of the rows cuts nothing off, and does not count; the one of all, which comes last, does.
+        if len(rows) + math.comb(attributes, size) > _MOST_SETS:
+            break
+        rows += combinations(range(attributes), size)
+    sets = np.zeros((len(rows) + 1, attributes), dtype=np.bool_)
+    for place, row in enumerate(rows):
+        sets[place, list(row)] = True
+    sets[-1] = True
+    return sets
 
 
-def _cuts(domain: Domain, open_: Sequence[str]) -> Said:
-    """All public relations; all but those of one attribute, for each that is open; none; no public data."""
+def odds_of_cuts(attributes: int, others: int) -> list[float]:
+    """Log-odds of all sets to cut off: each size is as likely as any other; and of other models."""
+    sizes = sets_to_cut(attributes).sum(axis=1).tolist()
+    even = [math.log(attributes) + math.log(math.comb(attributes, size)) for size in sizes[1:]]
+    return [0.0, *(-_FAITH - one for one in even), *[-_FAITH - math.log(max(others, 1))] * others]
 
-    def said(attrs: Attrs, answers: Sequence[Array]) -> Iterator[tuple[Sequence[int], Array]]:
-        model, alone = answers
-        yield [0, *(place for place, attr in enumerate(open_, 1) if attr not in attrs)], model
-        table = model.reshape(domain.project(attrs).shape)
-        apart = table.sum(keepdims=True)
-        for axis, attr in enumerate(attrs):
-            rest = tuple(other for other in range(len(attrs)) if other != axis)
-            own = table.sum(axis=rest, keepdims=True) / max(float(table.sum()), 1e-300)
-            apart = apart * own
-            if attr in open_:
-                yield [1 + list(open_).index(attr)], table.sum(axis=axis, keepdims=True) * own
-        yield [1 + len(open_)], apart
-        yield [2 + len(open_)], alone
+
+def cut_off(domain: Domain, open_: Sequence[str], sets: NDArray[np.bool_], others: int) -> Said:
+    """What is said of a marginal when some of its attributes are cut off; and by other models."""
+
+    def said(attrs: Attrs, answers: Sequence[Array]) -> tuple[Iterable[Array], NDArray[np.intp]]:
+        table = answers[0].reshape(domain.project(attrs).shape)
+        held = [axis for axis, attr in enumerate(attrs) if attr in open_]
+        which = np.zeros(len(sets), dtype=np.intp)
+        for bit, axis in enumerate(held):
+            which += sets[:, open_.index(attrs[axis])].astype(np.intp) << bit
+        after = 2 ** len(held) + np.arange(others)
+        return (*(_apart(table, some) for some in _subsets(held)), *answers[1:]), np.append(which, after)
 
     return said
+
+
+def _apart(table: Array, axes: Sequence[int]) -> Array:
+    """A marginal with some attributes independent of all others."""
+    for axis in axes:
+        rest = tuple(other for other in range(table.ndim) if other != axis)
+        own = table.sum(axis=rest, keepdims=True) / max(float(table.sum()), 1e-300)
+        table = table.sum(axis=axis, keepdims=True) * own
+    return table
+
+
+def _subsets(items: Sequence[int]) -> Iterator[list[int]]:
+    """All subsets, in the order of binary numbers."""
+    for number in range(2 ** len(items)):
+        yield [item for bit, item in enumerate(items) if number >> bit & 1]

@@ -8,14 +8,15 @@ fit, and what is expected of the marginals that were not measured.
 PRIVACY: functions of public data, noisy answers and the model; post-processing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.count_source import CountSource, ManyCountSource
+from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.fit.following import Pulled, following
 from sidelight.measurement import Measurement
@@ -26,15 +27,17 @@ from sidelight.uncertainty.dispersion import Evidence, PooledSpread, SpreadPrior
 
 Array = NDArray[np.float64]
 Follower = TypeVar("Follower", bound=CountSource)
-Kind = tuple[int, bool]
+Kind = tuple[bool, bool]
 
 _APART = 0.1
 """The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
 of women alone, need not be so in others."""
-_TELLING = 1.0
-"""An answer is followed before others are tried where it is e times as likely under a spread above 1."""
+TELLING = 1.0
+"""An answer contradicts a model where it is e times as likely under a spread above 1."""
 _MOST_FIRST = 16
 """How many answers are followed before others are tried: each takes a fit, and tables may be wide."""
+_UNTOLD = 10
+"""Relations that nobody tells of are thought to move a tenth of the variance that anything could."""
 _MOST_CELL_TRUST = 0.9999
 """Most that a single cell follows its own noisy answer: more only makes the fit slow."""
 
@@ -44,8 +47,13 @@ class Belief:
     """One measured marginal."""
 
     evidence: Evidence
-    likelihood: Array
+    log_likelihood: Array
     """Of each s of the grid."""
+
+    @property
+    def likelihood(self) -> Array:
+        """The same as factors, the largest of which is 1."""
+        return np.asarray(np.exp(self.log_likelihood - self.log_likelihood.max()))
 
     @property
     def answers(self) -> Measurement:
@@ -59,14 +67,18 @@ class Beliefs:
     def __init__(self, prior: Prior, total: float) -> None:
         self.prior = prior
         self.total = total
-        ratio = total / max(prior.records, 1.0)
+        ratios = {True: total / max(prior.records, 1.0), False: total**0.5}
         self._spread = {
-            (1, True): SpreadPrior(total, ratio, apart=_APART),
-            (2, True): SpreadPrior(total, ratio),
-            (1, False): SpreadPrior(total, total**0.5, apart=_APART),
-            (2, False): SpreadPrior(total, total**0.5),
+            (is_single, is_told): SpreadPrior(total, ratio, apart=_APART if is_single else 0.0)
+            for is_told, ratio in ratios.items()
+            for is_single in (True, False)
         }
         self.held: dict[Attrs, Belief] = {}
+
+    @cached_property
+    def start(self) -> GraphicalModel:
+        """q, before any answer."""
+        return GraphicalModel(self.prior.domain, self.total, self.prior.model.potentials)
 
     def add(self, measurement: Measurement) -> None:
         """Take in a noisy answer, which carries what the model before it had predicted."""
@@ -84,26 +96,24 @@ class Beliefs:
         it is not believed for that. ``follow`` brings a model to all answers taken in so far; it is not
         called for those, taken in last, that tell of nothing.
         """
-        waiting = dict[Attrs, Measurement]()
-        for one in measurements:
-            attrs = one.query.attrs
-            waiting[attrs] = merged(waiting[attrs], one) if attrs in waiting else one
+        waiting = merged_singly(measurements)
         for _ in range(min(len(waiting), _MOST_FIRST)):
-            tried = self._all_tried(waiting, model)
-            telling = {
-                c: self._spread[self.kind(c)].telling(belief.likelihood) for c, belief in tried.items()
-            }
-            first = max(telling, key=lambda c: telling[c])
-            if telling[first] <= _TELLING:
+            tried = {c: self._tried(one.against(model)) for c, one in waiting.items()}
+            first = max(tried, key=lambda c: self._telling(c, tried[c]))
+            if self._telling(first, tried[first]) <= TELLING:
                 break
             self.held[first] = tried[first]
             waiting.pop(first)
             model = follow(model)
-        self.held |= self._all_tried(waiting, model)
+        self.held |= {c: self._tried(one.against(model)) for c, one in waiting.items()}
         return model
 
-    def _all_tried(self, answers: Mapping[Attrs, Measurement], model: CountSource) -> dict[Attrs, Belief]:
-        return {c: self._tried(one.against(model)) for c, one in answers.items()}
+    def doubt(self, measurement: Measurement) -> tuple[float, float]:
+        """How much an answer speaks against q alone; and how likely it is, up to a constant: logarithms."""
+        attrs = measurement.query.attrs
+        belief = self._tried(measurement.against(self.start))
+        chance = self._spread[self.kind(attrs)].pooled([]).density @ belief.likelihood
+        return self._telling(attrs, belief), float(np.log(chance + 1e-300) + belief.log_likelihood.max())
 
     def pooled(self) -> dict[Kind, PooledSpread]:
         """The predictive spread of each kind of marginal."""
@@ -122,8 +132,10 @@ class Beliefs:
         }
 
     def pull(self, attrs: Attrs, spread: float) -> Array:
-        """S_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
-        return self._cell_spreads(attrs, spread) * self.held[attrs].answers.precision
+        """s_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
+        evidence = self.held[attrs].evidence
+        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) / evidence.mass
+        return np.minimum(spread * evidence.sampling * evidence.measurement.precision, most)
 
     def dispersions(self) -> dict[Attrs, tuple[float, float]]:
         """s(1 + R) of each measured marginal, its spread around what drawing n records gives; and 1 + R."""
@@ -143,43 +155,19 @@ class Beliefs:
         }
         return following(start, self.prior.model.potentials, answers, total=self.total, last=last)
 
-    def prospects(
-        self, model: ManyCountSource, candidates: Sequence[Attrs], weights: Mapping[Attrs, float]
-    ) -> dict[Attrs, Prospect]:
-        """What each candidate may be worth, by weights of at most 1."""
-        # One at a time, in whatever order: the answers to all of them may be larger than the model.
-        found = {
-            candidates[place]: self.prospect(candidates[place], counts, weights=weights)
-            for place, counts in model.count_each(candidates)
-        }
-        return {attrs: found[attrs] for attrs in candidates}
-
-    def prospect(self, attrs: Attrs, counts: Array, *, weights: Mapping[Attrs, float]) -> Prospect:
-        """The same for one of them, from the model's answer to it."""
+    def prospect(self, attrs: Attrs, counts: Array, *, weight: float = 1.0) -> Prospect:
+        """What a candidate may be worth, from the model's answer to it; by a weight of at most 1."""
         mass = mass_of(counts.reshape(-1), total=self.total, cells=counts.size)
-        profile = Profile.of(self.sampling(attrs) * mass)
         # A root: twice the workload behind a marginal does not make its error twice as telling.
-        return Prospect(profile, self.precision(attrs), weights[attrs] ** 0.5)
-
-    def _tried(self, answers: Measurement) -> Belief:
-        """An answer, and what it says of the model that it is held against."""
-        attrs = answers.query.attrs
-        evidence = Evidence(answers, self.total, self.sampling(attrs))
-        return Belief(evidence, evidence.likelihood(self._spread[self.kind(attrs)].grid))
-
-    def _cell_spreads(self, attrs: Attrs, spread: float) -> Array:
-        evidence = self.held[attrs].evidence
-        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) * evidence.stddev**2 / evidence.mass
-        return np.minimum(spread * evidence.sampling, most)
+        return Prospect(Profile.of(self.sampling(attrs) * mass), self.precision(attrs), weight**0.5)
 
     def precision(self, attrs: Attrs) -> float:
         """What measured marginals that hold these attributes say about each cell of theirs."""
-        wanted = set(attrs)
         size = self.prior.domain.size
         return sum(
             belief.answers.precision * size(attrs) / size(other)
             for other, belief in self.held.items()
-            if wanted <= set(other)
+            if set(attrs) <= set(other)
         )
 
     def sampling(self, attrs: Attrs) -> float:
@@ -189,14 +177,23 @@ class Beliefs:
         """
         if self.prior.tells(attrs):
             return 1 + self.total / min(self.prior.records_by_attribute[attr] for attr in attrs)
-        return 1 + self.total / (self.prior.domain.size(attrs) * (1 if len(attrs) == 1 else 10))
+        return 1 + self.total / (self.prior.domain.size(attrs) * (1 if len(attrs) == 1 else _UNTOLD))
 
     def kind(self, attrs: Attrs) -> Kind:
-        """Whether it is one attribute or several (1, 2), and whether public records tell of all of them.
+        """Whether it is one attribute, and whether public records tell of all there are.
 
         Each kind errs in its own way, so what is learned of one says nothing of the others.
         """
-        return min(len(attrs), 2), self.prior.tells(attrs)
+        return len(attrs) == 1, self.prior.tells(attrs)
+
+    def _tried(self, answers: Measurement) -> Belief:
+        """An answer, and what it says of the model that it is held against."""
+        attrs = answers.query.attrs
+        evidence = Evidence(answers, self.total, self.sampling(attrs))
+        return Belief(evidence, evidence.log_likelihood(self._spread[self.kind(attrs)].grid))
+
+    def _telling(self, attrs: Attrs, belief: Belief) -> float:
+        return self._spread[self.kind(attrs)].telling(belief.likelihood)
 
 
 def merged(first: Measurement, second: Measurement) -> Measurement:
@@ -204,3 +201,13 @@ def merged(first: Measurement, second: Measurement) -> Measurement:
     precision = first.precision + second.precision
     answer = (first.precision * first.answer + second.precision * second.answer) / precision
     return Measurement(first.query, answer, precision**-0.5, first.predicted)
+
+
+def merged_singly(measurements: Sequence[Measurement]) -> dict[Attrs, Measurement]:
+    """All answers to each single attribute as one."""
+    found = dict[Attrs, Measurement]()
+    for one in measurements:
+        attrs = one.query.attrs
+        if len(attrs) == 1:
+            found[attrs] = merged(found[attrs], one) if attrs in found else one
+    return found

@@ -13,7 +13,6 @@ PRIVACY: a function of a released model and of noisy answers; post-processing.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,7 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.fit.following import Pulled, following
 from sidelight.measurement import Measurement
-from sidelight.mechanisms.aperture.evidence import merged
-from sidelight.models.blend import Blend
+from sidelight.mechanisms.aperture.evidence import merged_singly
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support, tally, tilt
 
@@ -35,26 +33,16 @@ _FIRM = 100.0
 _SWEEPS = 10
 
 
-def kept(
-    model: GraphicalModel | Blend | Support, measurements: Sequence[Measurement]
-) -> GraphicalModel | Blend | Support:
+def kept(model: GraphicalModel | Support, measurements: Sequence[Measurement]) -> GraphicalModel | Support:
     """The model, moved as little as it takes to be within the noise of every answer to one attribute."""
-    answers = dict[Attrs, Measurement]()
-    for one in measurements:
-        attrs = one.query.attrs
-        if len(attrs) == 1:
-            answers[attrs] = merged(answers[attrs], one) if attrs in answers else one
+    answers = merged_singly(measurements)
     wanted = within(answers, {attrs: model.count(attrs) for attrs in answers})
     if not wanted:
         return model
     if isinstance(model, Support):
         return _raked(model, wanted)
-    pulled = {
-        c: Pulled(target, np.full(target.size, _FIRM * answers[c].precision)) for c, target in wanted.items()
-    }
-    if isinstance(model, GraphicalModel):
-        return _followed(model, pulled)
-    return replace(model, model=_followed(model.model, pulled), records=_raked(model.records, wanted))
+    firm = {c: Pulled(x, np.full(x.size, _FIRM * answers[c].precision)) for c, x in wanted.items()}
+    return following(model, model.potentials, firm, total=model.total, last=True)
 
 
 def within(answers: Mapping[Attrs, Measurement], counts: Mapping[Attrs, Array]) -> dict[Attrs, Array]:
@@ -72,10 +60,6 @@ def within(answers: Mapping[Attrs, Measurement], counts: Mapping[Attrs, Array]) 
         return {}
     moved = {c: np.maximum(centres[c] + one.stddev * part * left[c], 0.0) for c, one in answers.items()}
     return {c: x * (counts[c].sum() / x.sum()) for c, x in moved.items()}
-
-
-def _followed(tree: GraphicalModel, pulled: Mapping[Attrs, Pulled]) -> GraphicalModel:
-    return following(tree, tree.potentials, pulled, total=tree.total, last=True)
 
 
 def _raked(records: Support, wanted: Mapping[Attrs, Array]) -> Support:

@@ -1,13 +1,14 @@
-"""Public data after noisy answers: a tree, other trees, public records. All follow the same answers.
+"""Public data after noisy answers: a tree, other trees, public records; with all of it, and with less.
 
 PRIVACY: functions of public data and of noisy answers; post-processing.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from sidelight.measurement import Measurement
-from sidelight.mechanisms.aperture.evidence import Beliefs
+from sidelight.mechanisms.aperture.evidence import TELLING, Beliefs
 from sidelight.mechanisms.aperture.reweighting import Reweighting, evenness, lowered
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.particles import drawn_from, room_for
@@ -17,12 +18,56 @@ from sidelight.trees.triangulation import BYTES_PER_CELL
 
 Fitted = tuple[GraphicalModel, Beliefs]
 
+_MOST_LEFT_OUT = 16
+"""Most priors that leave out attributes in doubt."""
+
 
 def taken_in(prior: Prior, singles: Sequence[Measurement], total: float) -> Fitted:
-    """The public model after the answers to single attributes, and what they say of it."""
+    """q after the answers to single attributes, and what they say of it."""
     beliefs = Beliefs(prior, total)
-    start = GraphicalModel(prior.domain, total, prior.model.potentials)
-    return beliefs.estimate(beliefs.add_all(singles, start, beliefs.estimate)), beliefs
+    return beliefs.estimate(beliefs.add_all(singles, beliefs.start, beliefs.estimate)), beliefs
+
+
+def without_doubted(prior: Prior, singles: Sequence[Measurement], total: float) -> list[Prior]:
+    """Without the attribute whose answer contradicts its public values most; without two; and so on.
+
+    Those that are left out lose their relations. Last comes no public data at all.
+    """
+    told = Beliefs(prior, total)
+    doubt = {one.query.attrs[0]: told.doubt(one)[0] for one in singles}
+    order = sorted((a for a in prior.related if doubt[a] > TELLING), key=lambda a: -doubt[a])
+    numbers = _numbers(len(order))
+    found = [without_false_values(prior.without(order[:number]), singles, total) for number in numbers]
+    return [*found, Prior.nothing(prior.domain)]
+
+
+def _numbers(doubted: int) -> list[int]:
+    """How many are left out: 1, 2, 3 and so on, in growing steps where there are many, since each is a fit.
+
+    >>> _numbers(3), _numbers(40)
+    ([1, 2, 3], [1, 2, 3, 4, 6, 7, 9, 12, 15, 19, 24, 31, 40])
+    """
+    if doubted <= _MOST_LEFT_OUT:
+        return list(range(1, doubted + 1))
+    steps = _MOST_LEFT_OUT - 1
+    return sorted({round(doubted ** (step / steps)) for step in range(_MOST_LEFT_OUT)})
+
+
+def without_false_values(prior: Prior, singles: Sequence[Measurement], total: float) -> Prior:
+    """Without public values that have no relations, where the answers are likelier without them."""
+    told, untold = Beliefs(prior, total), Beliefs(Prior.nothing(prior.domain), total)
+    alone = {one.query.attrs[0]: one for one in singles if one.query.attrs[0] not in prior.related}
+    known = {a: one for a, one in alone.items() if prior.tells([a])}
+    # One model after the other: only the one used last is kept ready.
+    without = {a: untold.doubt(one)[1] for a, one in known.items()}
+    gains = {a: without[a] - told.doubt(one)[1] for a, one in known.items()}
+    false, more = set[str](), {""}
+    while more:
+        # The more of them are false, the likelier is another: Laplace's rule of succession.
+        log_odds = math.log((1 + len(false)) / max(1, len(gains) - len(false)))
+        more = {a for a, gain in gains.items() if gain + log_odds > 0} - false
+        false |= more
+    return prior.without((), forgotten=false) if false else prior
 
 
 def refitted(prior: Prior, measurements: Sequence[Measurement], total: float, *, limit_mb: float) -> Fitted:

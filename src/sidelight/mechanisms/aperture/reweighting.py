@@ -3,9 +3,9 @@
     r = argmin  n KL(r ‖ records) + Σ_c Σ_i ½ (s_ci/σ_c²) (n r_ci − y_ci)²
 
 A tree keeps a few dozen marginals within its size. Records keep everything, and the sampling error of
-everything; and reweighted, they follow any number of marginals. APERTURE does so twice: with the grain (what
-public records show that the public model has no room for), and with records drawn from its own model
-(particles: marginals are measured then that its tree has no room for).
+everything; and reweighted, they follow any number of marginals. APERTURE does so twice: with public records
+(what they show that the public model has no room for), and with records drawn from its own model (particles:
+marginals are measured then that its tree has no room for).
 
 Solved for one marginal at a time (balance.py). Weights are those that the records came with, times
 exp(Σ_c θ_c).
@@ -27,10 +27,8 @@ from sidelight.models.support import Support, tally, tilt
 
 Array = NDArray[np.float64]
 
-_PASSES = 5
-"""Over all answers at the end; a pass solves for one marginal at a time, given the others."""
-_FOLLOWED = 0.9
-"""Trust in an answer from which on it is followed almost wholly."""
+PASSES, LAST_PASSES = 5, 30
+"""Most passes over all answers: between two batches, and at the end."""
 _CLOSE = 4e-3
 """Passes end when no marginal moves by more than this share of all records."""
 
@@ -61,17 +59,11 @@ class Reweighting:
         return self._now.count_each(wanted)
 
     def rest(self, beliefs: Beliefs) -> None:
-        """Take the weights as they are for the optimum, given all answers so far.
-
-        But single attributes whose answers are followed almost wholly are followed once more: records that do
-        not have a value may have been mixed in since.
-        """
+        """Take the weights as they are for the optimum, given all answers so far."""
         for attrs, spread in beliefs.spreads().items():
-            held = beliefs.held[attrs]
-            if len(attrs) > 1 or held.evidence.trust(spread) < _FOLLOWED:
-                gap = held.answers.answer - self.count(attrs).reshape(-1)
-                tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
-                self._potentials[attrs] = tilts.astype(np.float32)
+            gap = beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1)
+            tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
+            self._potentials[attrs] = tilts.astype(np.float32)
 
     def follow(self, measurements: Sequence[Measurement], beliefs: Beliefs) -> Support:
         """Take in noisy answers, single attributes first; beliefs are about these records."""
@@ -82,35 +74,32 @@ class Reweighting:
             if len(measurement.query.attrs) > 1:
                 beliefs.add(measurement.against(self))
                 self._follow(beliefs, [measurement.query.attrs])
-        self.settle(beliefs, passes=_PASSES)
+        self.settle(beliefs, passes=PASSES)
         return self.support
-
-    def _follow(self, beliefs: Beliefs, some: Sequence[Attrs]) -> "Reweighting":
-        spreads = beliefs.spreads()
-        self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in some))
-        return self
 
     def settle(self, beliefs: Beliefs, *, passes: int) -> None:
         """Go over all answers at most so many times, until hardly anything moves."""
-        spreads = beliefs.spreads()
+        # Single attributes last, so that what was paid for them is kept.
+        order = sorted(beliefs.held, key=lambda attrs: -len(attrs))
         for _ in range(passes):
-            # Single attributes last, so that what was paid for them is kept.
-            order = sorted(spreads, key=lambda attrs: -len(attrs))
-            moved = self._pass(beliefs, ((attrs, beliefs.pull(attrs, spreads[attrs])) for attrs in order))
-            if moved < _CLOSE:
+            if self._pass(beliefs, order) < _CLOSE:
                 break
 
-    def _pass(self, beliefs: Beliefs, precisions: Iterable[tuple[Attrs, Array]]) -> float:
+    def _follow(self, beliefs: Beliefs, some: Sequence[Attrs]) -> "Reweighting":
+        self._pass(beliefs, some)
+        return self
+
+    def _pass(self, beliefs: Beliefs, some: Iterable[Attrs]) -> float:
         """Solve for one marginal at a time: its potential, all others as they are.
 
         Returns the most that a marginal moved by, as a share of all records.
         """
-        n, weights, furthest = self._now.total, self._weights, 0.0
-        for attrs, precision in precisions:
+        n, weights, furthest, spreads = self._now.total, self._weights, 0.0, beliefs.spreads()
+        for attrs in some:
             answer, cells = beliefs.held[attrs].answers.answer, self._now.cells(attrs)
             before = self._potentials.get(attrs, np.zeros(answer.size)).astype(np.float64)
-            share = tally(cells, weights, answer.size) / n
-            after = potential(share, before, answer=answer, pull=precision, total=n).astype(np.float32)
+            share, pull = tally(cells, weights, answer.size) / n, beliefs.pull(attrs, spreads[attrs])
+            after = potential(share, before, answer=answer, pull=pull, total=n).astype(np.float32)
             ratio = np.exp(np.subtract(after, before, out=before), out=before)
             furthest = max(furthest, float(share @ np.abs(ratio - 1)))
             ratio /= share @ ratio  # so that the weights keep their sum

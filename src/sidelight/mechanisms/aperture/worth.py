@@ -1,8 +1,6 @@
-"""APERTURE asks again: of single attributes, those whose noisy answers leave most in doubt.
+"""APERTURE asks again: of single attributes, the one whose noisy answers leave most in doubt.
 
-    while the best of them promises enough:
-        a ← argmax  w_a [ √(R² + e_a(σ)²) − √(R² + e_a(σ′)²) ]                                    free
-        y_a ← M_a(D) + 𝒩(0, σ²)                                                                 measure
+    a ← argmax  w_a [ √(R² + e_a(σ)²) − √(R² + e_a(σ′)²) ]                                        free
 
 An attribute that public data have wrong takes every marginal with it that holds it or depends on it, a share
 w_a of the workload; and noisy answers alone tell where that is, so nothing is paid for selecting. e_a(σ) is
@@ -24,16 +22,11 @@ from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.select.improvement import Profile
 
-ManyCounted = GraphicalModel | Support
-
-PART = 12
-"""An answer costs a twelfth of what is left of the budget."""
 _LEAST_GAIN = 0.01
 """Of the expected error, for a twelfth of the budget: what a twelfth is worth anywhere, since errors fall at
 least about as the eighth root of the budget, whoever spends it (AIM and JAM in docs/papers/jam.md)."""
 _MOST_NOISE = 4.0
 """Of n, summed over the cells of a marginal: an answer with more noise tells a twentieth of what there is."""
-_C1 = math.sqrt(2 / math.pi)
 
 
 def worth_asking_again(
@@ -50,77 +43,54 @@ def worth_asking_again(
     ``whole`` is what the workload asks for, ``reach`` the share of it that holds each attribute; ``later`` is
     the noise if all that is left went to those evenly.
     """
-    rest = expected_error(beliefs, model, whole)
-    pooled, domain = beliefs.pooled(), model.domain
-    gains = dict[Attrs, float]()
+    rest = _expected_error(beliefs, model, whole)
+    pooled, gains = beliefs.pooled(), dict[Attrs, float]()
     for attrs, belief in beliefs.held.items():
-        if len(attrs) == 1:
-            profile, likely = Profile.of(belief.evidence.variance), pooled[beliefs.kind(attrs)]
-            known = belief.answers.precision + _told_later(domain, attrs[0], whole, later)
-            before, after = (
-                np.array([profile.expected_error(math.sqrt(s), precision) for s in likely.grid])
-                for precision in (known, known + stddev**-2)
-            )
-            chance = likely.density * belief.likelihood
-            gain = chance @ (np.hypot(rest, before) - np.hypot(rest, after)) / chance.sum()
-            gains[attrs] = reach[attrs] * float(gain)
+        profile, likely = Profile.of(belief.evidence.variance), pooled[beliefs.kind(attrs)]
+        known = belief.answers.precision + _told_later(model.domain, attrs[0], whole, later)
+        before, after = (
+            np.array([profile.expected_error(math.sqrt(s), precision) for s in likely.grid])
+            for precision in (known, known + stddev**-2)
+        )
+        chance = likely.density * belief.likelihood
+        gain = chance @ (np.hypot(rest, before) - np.hypot(rest, after)) / chance.sum()
+        gains[attrs] = reach[attrs] * float(gain)
     best = max(gains, key=lambda attrs: gains[attrs])
     return best if gains[best] > _LEAST_GAIN * rest else None
 
 
-def forecast(
-    beliefs: Beliefs, model: ManyCounted, candidates: Sequence[Attrs], *, stddev: float
-) -> dict[Attrs, tuple[float, float]]:
-    """The error that is expected of each candidate now, and after measuring it with noise of this σ.
+def heard(model: GraphicalModel | Support, candidates: Sequence[Attrs], *, stddev: float) -> list[Attrs]:
+    """Those that noise of this σ would not swamp if nothing were known of them; else single attributes.
 
-    C k (k/(s v) + P)^(−½), and with P + 1/σ²; as if it were like all of its kind, and n were spread evenly
-    over its k cells: as many as its attributes have values, less where some are rare, Π_a (Σ_i √p_ai)².
+    A marginal has as many cells as its attributes have values, less where some are rare: Π (Σ_i √p_i)².
     """
-    n = beliefs.total
-    roots = effective_cells(model)
-    spreads = {kind: float(pooled.quartiles[1]) for kind, pooled in beliefs.pooled().items()}
-    found = {}
-    for attrs in candidates:
-        cells = math.prod(roots[attr] for attr in attrs)
-        known = cells / (n * spreads[beliefs.kind(attrs)] * beliefs.sampling(attrs)) + beliefs.precision(
-            attrs
-        )
-        found[attrs] = _C1 * cells * known**-0.5, _C1 * cells * (known + stddev**-2) ** -0.5
-    return found
-
-
-def public_room(
-    beliefs: Beliefs, model: GraphicalModel, candidates: Sequence[Attrs], *, stddev: float
-) -> float:
-    """The share of its variance that measuring leaves to the public model: all of it with little budget."""
-    told = [attrs for attrs in candidates if len(attrs) > 1 and beliefs.prior.tells(attrs)]
-    errors = np.array(list(forecast(beliefs, model, told, stddev=stddev).values())).sum(axis=0)
-    return float((errors[1] / errors[0]) ** 2)
-
-
-def heard(model: ManyCounted, candidates: Sequence[Attrs], *, stddev: float) -> list[Attrs]:
-    """Those that noise of this σ would not swamp if nothing were known of them; else single attributes."""
-    cells = effective_cells(model)
-    most = _MOST_NOISE * model.total / stddev
-    kept = [attrs for attrs in candidates if math.prod(cells[attr] for attr in attrs) <= most]
-    return kept or [attrs for attrs in candidates if len(attrs) == 1]
-
-
-def effective_cells(model: ManyCounted) -> dict[str, float]:
-    """As many values as each attribute has, less where some are rare: (Σ_i √p_i)²."""
     n = model.total
     shares = {attr: np.maximum(model.count((attr,)), 0.0) / n for attr in model.domain.attrs}
-    return {attr: float(np.sqrt(share).sum()) ** 2 for attr, share in shares.items()}
+    cells = {attr: float(np.sqrt(share).sum()) ** 2 for attr, share in shares.items()}
+    kept = [c for c in candidates if math.prod(cells[attr] for attr in c) * stddev <= _MOST_NOISE * n]
+    return kept or [c for c in candidates if len(c) == 1]
 
 
-def expected_error(beliefs: Beliefs, model: GraphicalModel, asked: Sequence[Attrs]) -> float:
-    """The mean error in records that is expected of these marginals, by the median spread of their like."""
+def left_to_public(
+    beliefs: Beliefs, model: GraphicalModel, asked: Sequence[Attrs], *, stddev: float
+) -> float:
+    """The share of the variance of these marginals that measuring each with this σ would leave."""
+    before, after = (_expected_error(beliefs, model, asked, more=more) for more in (0.0, stddev**-2))
+    return (after / before) ** 2
+
+
+def _expected_error(
+    beliefs: Beliefs, model: GraphicalModel, asked: Sequence[Attrs], *, more: float = 0.0
+) -> float:
+    """The mean error in records that is expected of these marginals, by the median spread of their like.
+
+    Each with as much precision ``more`` as it has.
+    """
     spreads = {kind: math.sqrt(pooled.quartiles[1]) for kind, pooled in beliefs.pooled().items()}
-    prospects = beliefs.prospects(model, asked, dict.fromkeys(asked, 1.0))
-    errors = [
-        one.profile.expected_error(spreads[beliefs.kind(attrs)], one.precision)
-        for attrs, one in prospects.items()
-    ]
+    errors = []
+    for place, counts in model.count_each(asked):
+        one = beliefs.prospect(asked[place], counts)
+        errors.append(one.profile.expected_error(spreads[beliefs.kind(asked[place])], one.precision + more))
     return float(np.mean(errors))
 
 

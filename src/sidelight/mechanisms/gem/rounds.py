@@ -34,6 +34,7 @@ from sidelight.fit.generator import (
     Training,
     Weights,
     library,
+    room_on,
 )
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
@@ -162,9 +163,10 @@ class NetworkRounds(Mechanism):
             measurements.append(curator.measure(chosen, measure_cost).against(answers))
             targets.append(self._target(measurements[-1], n))
             # ESTIMATE: train on all that was measured.
-            largest = generator.largest_error(targets)
-            level = largest if level is None else (level + largest) / 2
-            floor = level / 2 if self.form == "gem" else self._trust * stddev / n
+            if self.form == "gem":
+                largest = generator.largest_error(targets)
+                level = largest if level is None else (level + largest) / 2
+            floor = self._trust * stddev / n if level is None else level / 2
             generator.train(targets, self._training(), floor=floor, rng=rng)
             if t > rounds // 2:
                 averaged = _moved(averaged, generator.weights, self.average)
@@ -218,8 +220,6 @@ class NetworkRounds(Mechanism):
 
     def _check_room(self, domain: Domain, workload: Workload) -> None:
         """Refuse marginals that a step of training could not hold, before anything is charged."""
-        if self.device == "cuda":
-            return  # the card's memory is its own; torch says what it lacks
         blocks = Blocks.of(domain)
         sizes = {
             attrs: _COPIES * _FLOAT * (self.batch * sum(blocks.sides(attrs)) + domain.size(attrs))
@@ -227,8 +227,9 @@ class NetworkRounds(Mechanism):
         }
         widest = max(sizes, key=sizes.__getitem__)
         most = sum(sorted(sizes.values())[-self.at_once :])
+        what = f"training on {self.at_once} marginals such as {' × '.join(widest)}"
         try:
-            check_room(most, f"training on {self.at_once} marginals such as {' × '.join(widest)}")
+            check_room(most, what, room=room_on(self.device))
         except TooLargeError as error:
             raise TooLargeError(
                 f"{error} Ask for smaller marginals, coarsen these attributes, or lower at_once "

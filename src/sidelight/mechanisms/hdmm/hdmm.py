@@ -34,10 +34,10 @@ from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.fit.products import non_negative
 from sidelight.fit.residuals import Constraint, ResidualReconstruction
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import mib
+from sidelight.mechanisms.candidates import mib, take_residuals
 from sidelight.mechanisms.hdmm.planning import MarginalPlan, Objective
 from sidelight.mechanisms.hdmm.ranges import ProductPlan, check_ranges
-from sidelight.mechanisms.paper import Paper
+from sidelight.mechanisms.paper import MCKENNA_2018, XIAO_2023
 from sidelight.models.products import ProductEstimate, Products
 from sidelight.models.reconstruction import Reconstruction
 from sidelight.privacy.budget import Cost, Rho
@@ -45,7 +45,7 @@ from sidelight.privacy.event import Event, Gaussians
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import expected_l1_noise
 from sidelight.queries.strategy import Closure
-from sidelight.queries.workload import Workload
+from sidelight.queries.workload import Workload, check_closure
 
 Array = NDArray[np.float64]
 
@@ -59,22 +59,7 @@ class HDMM(Mechanism):
 
     name = "hdmm"
     public_data = "unused"
-    papers = (
-        Paper(
-            authors=("McKenna", "Miklau", "Hay", "Machanavajjhala"),
-            title="Optimizing error of high-dimensional statistical queries under differential privacy",
-            year=2018,
-            venue="VLDB",
-            arxiv="1808.03537",
-        ),
-        Paper(
-            authors=("Xiao", "He", "Zhang", "Kifer"),
-            title="An optimal and scalable matrix mechanism for noisy marginals under convex loss functions",
-            year=2023,
-            venue="NeurIPS",
-            arxiv="2305.08175",
-        ),
-    )
+    papers = (MCKENNA_2018, XIAO_2023)
 
     objective: Objective = "mean"
     """What the plan makes small: the squared errors of all cells together, each marginal's times its weight
@@ -97,6 +82,8 @@ class HDMM(Mechanism):
         # RECONSTRUCT all that lies below the workload's marginals.
         n = curator.total(curator.allotment) if curator.unit.total_is_public else None
         if isinstance(plan, MarginalPlan):
+            # What earlier releases told of the same records is averaged in, residual by residual.
+            measurements += take_residuals(curator, workload.closure(curator.domain))
             estimator = ResidualReconstruction(constraint=self.reconstruction)
             model = estimator.estimate(curator.domain, measurements, total=n)
         else:
@@ -135,10 +122,10 @@ class HDMM(Mechanism):
                 "the workload asks for the total alone; name an attribute with more than one value."
             )
         check_ranges(domain, workload)
-        workload.closure(domain)  # refuses what has too many subsets
+        check_closure([len(query.attrs) for query in workload], attributes=len(domain))
         largest = max(workload.attribute_sets, key=domain.size)
         alone = mib(domain.size(largest))
-        size = alone if alone > self.max_model_mb else mib(self._cells(domain, workload))
+        size = alone if alone > self.max_model_mb else mib(_cells(domain, workload))
         if size > self.max_model_mb:
             raise TooLargeError(
                 f"the residuals of this workload need {size:,.3g} MB, above max_model_mb = "
@@ -146,12 +133,6 @@ class HDMM(Mechanism):
                 "Ask for fewer or lower marginals, coarsen attributes, raise max_model_mb, or use "
                 "mechanism='aim', which measures only what it has room for."
             )
-
-    def _cells(self, domain: Domain, workload: Workload) -> int:
-        """How many numbers the model holds."""
-        if workload.only_marginals:
-            return int(Closure.of(domain, workload.attribute_sets).cells.sum())
-        return sum(domain.size(attrs) for attrs in workload.attribute_sets)
 
     def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
         return [self._event(self._plan(domain, workload, unit), allotment, unit)]
@@ -161,14 +142,20 @@ class HDMM(Mechanism):
         event = self._event(plan, allotment, unit)
         told = _marginal_errors if isinstance(plan, MarginalPlan) else _range_errors
         stddevs, notes = told(plan, float(event.scale))  # type: ignore[arg-type]  # each by its own kind
-        cells = self._cells(domain, workload)
         return Outlook(
             measurements=len(plan.strategy.queries),
             stddev=float(np.concatenate(stddevs).mean()),
-            model_bytes=8 * cells,
-            counting_bytes=8 * cells,
+            model_bytes=8 * plan.size,
+            counting_bytes=8 * plan.size,
             notes=tuple(notes),
         )
+
+
+def _cells(domain: Domain, workload: Workload) -> int:
+    """How many numbers the model of a workload holds."""
+    if workload.only_marginals:
+        return Closure.of(domain, workload.attribute_sets).size
+    return sum(map(domain.size, workload.attribute_sets))
 
 
 def _marginal_errors(plan: MarginalPlan, scale: float) -> tuple[list[Array], list[str]]:

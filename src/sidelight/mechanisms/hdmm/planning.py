@@ -113,6 +113,11 @@ class MarginalPlan:
             dual = tuple(part / whole for part in raised)
         return best
 
+    @property
+    def size(self) -> int:
+        """How many numbers are measured and kept."""
+        return self.closure.size
+
     def cell_variances(self) -> list[Array]:
         """Variance of a cell of each marginal of the workload, degree by degree, at a joint cost of 1."""
         each = self.variances * self.closure.contrasts * self.closure.cells

@@ -152,6 +152,11 @@ class ProductPlan:
         ]
         return Strategy(closure, self.queries, tuple(variances))
 
+    @property
+    def size(self) -> int:
+        """How many cells are estimated."""
+        return sum(self.domain.size(query.attrs) for query in self.queries)
+
     def stddevs(self, scale: float) -> list[Array]:
         """σ of each query of each set, where all variances are multiplied so; of a marginal, the mean."""
         found = []

@@ -16,7 +16,7 @@ from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.models.graphical import GraphicalModel
 from sidelight.privacy.event import Exponential, Gaussian
 from sidelight.privacy.unit import Unit
-from sidelight.public.prior import Prior, PublicModel
+from sidelight.public.prior import Prior, fit_prior
 from sidelight.public.source import PublicRecords, WeightedRecords
 from sidelight.queries.query import Marginal, Range
 from sidelight.queries.workload import Workload
@@ -50,7 +50,7 @@ def test_every_bit_of_the_budget_is_spent_as_the_recipe_says(toy):
     ones, (contest, *rest, mixture) = curator.events[:3], curator.events[3:]
     assert all(isinstance(event, Gaussian) for event in ones)
     assert sum(event.cost.value for event in ones) == Fraction(1, 2) * Fraction(0.05)
-    assert contest.what == "6 options, by 3 queries"
+    assert contest.what == "3 options, by 3 queries"
     assert contest.cost.value == Fraction(1, 2) * Fraction(0.04)
     assert mixture.cost.value == Fraction(1, 2) * Fraction(0.03)
     assert len(rest) == 2 * 6  # every set of the closure once: pairs alone would get 3 · 4 rounds
@@ -104,11 +104,6 @@ def test_with_little_budget_a_public_table_of_the_same_law_is_kept(toy):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True,
-    reason="since a cut keeps an attribute's public values, flipped public data cost a third here (0.049 "
-    "against AIM's 0.037, five seeds) where 15% is the bar",
-)
 def test_a_useless_public_table_costs_little_where_there_is_budget(toy):
     ours, theirs = [], []
     useless = table_like(toy, 5000, 3, flip=True)
@@ -139,8 +134,9 @@ class FixedSpread(Beliefs):
     def spreads(self):
         return dict.fromkeys(self.held, self.spread)
 
-    def _cell_spreads(self, attrs, spread):
-        return np.full(self.held[attrs].evidence.mass.size, spread)
+    def pull(self, attrs, spread):
+        answers = self.held[attrs].answers
+        return np.full(answers.answer.size, spread * answers.precision)
 
 
 @pytest.mark.parametrize(("spread", "keeps_public"), [(1e-9, True), (1e7, False)])
@@ -148,7 +144,7 @@ def test_no_spread_keeps_the_public_model_and_endless_spread_is_the_plain_projec
     toy, spread, keeps_public
 ):
     workload = toy.workload.closure(toy.table.domain)
-    prior = PublicModel().fit(PublicRecords.of(toy.table.domain, [table_like(toy, 900, 3)]), workload)
+    prior = fit_prior(PublicRecords.of(toy.table.domain, [table_like(toy, 900, 3)]), workload)
     start = GraphicalModel(toy.table.domain, 600.0, prior.model.potentials)
     answer = Measurement(Marginal(("a", "c")), np.array([150.0, 90, 60, 20, 10, 60, 90, 120]), 5.0)
     beliefs = FixedSpread(prior, 600.0)
@@ -194,7 +190,8 @@ def test_a_marginal_with_an_attribute_that_no_public_record_tells_of_is_trusted_
 def test_what_is_learned_of_an_absent_attribute_is_not_held_against_the_others():
     """Relations of b, which public data lack, are far off; those of a and c are as in public."""
     domain = Domain.of({"a": 2, "b": 2, "c": 2})
-    prior = Prior(GraphicalModel.uniform(domain, total=1.0), {"a": 500.0, "b": 0.0, "c": 500.0}, 500.0)
+    related = GraphicalModel(domain, 1.0, {("a", "c"): np.zeros((2, 2))})
+    prior = Prior(related, {"a": 500.0, "b": 0.0, "c": 500.0}, 500.0)
     start = GraphicalModel.uniform(domain, total=10_000.0)
     close = Measurement(Marginal(("a", "c")), np.full(4, 2500.0), 20.0).against(start)
     far = Measurement(Marginal(("a", "b")), np.array([4900.0, 100, 100, 4900]), 20.0).against(start)
@@ -208,24 +205,28 @@ def test_what_is_learned_of_an_absent_attribute_is_not_held_against_the_others()
     assert spreads[0] == spreads[1]
 
 
-@pytest.mark.parametrize(("is_public", "share"), [(False, "1/5"), (True, "1/20")])
-def test_without_public_data_single_attributes_get_more_of_the_budget(toy, is_public, share):
-    curator, _ = toy.curator(rho="1")
+def test_without_public_data_single_attributes_get_more_of_the_budget(toy):
+    spent = {}
+    for public in (table_like(toy, 3000, 3), None):
+        curator, _ = toy.curator(rho="1/1000")
 
-    Aperture(max_rounds=2, max_asked_again=0).run(
-        curator, toy.workload, public=table_like(toy, 300, 3) if is_public else None
-    )
+        release = Aperture(max_rounds=2).run(curator, toy.workload, public=public)
 
-    first = next(k for k, event in enumerate(curator.events) if isinstance(event, Exponential))
-    assert float(sum(event.cost.value for event in curator.events[:first])) == pytest.approx(
-        float(Fraction(share))
-    )
+        ones = [event for event in curator.events if isinstance(event, Gaussian)][
+            : 3 + len(release.aperture.asked_again)
+        ]
+        spent[public is None] = float(sum(event.cost.value for event in ones) * 1000)
+
+    assert spent[True] > 0.2
+    assert spent[False] < spent[True]
 
 
 def test_the_card_says_how_far_the_aperture_opened(toy):
     curator, _ = toy.curator(rho="2")
 
-    made = Aperture(max_rounds=4).run(curator, toy.workload, public=table_like(toy, 300, 3, flip=True))
+    made = Aperture(max_rounds=4, contest_share=0.0).run(
+        curator, toy.workload, public=table_like(toy, 300, 3, flip=True)
+    )
 
     opened = {one.attrs: one for one in made.aperture.marginals}
     assert made.aperture.public_records == 300
@@ -237,14 +238,13 @@ def test_the_card_says_how_far_the_aperture_opened(toy):
 def test_moving_is_counted_from_public_data_as_they_were_before_anything_was_cut_off(toy, monkeypatch):
     curator, _ = toy.curator(rho="2")
     public = table_like(toy, 300, 3)
-    cuts = iter(["b", None])
-    monkeypatch.setattr(Arbiter, "to_cut", lambda *_: next(cuts))
+    monkeypatch.setattr(Arbiter, "to_cut", lambda *_: (0, ["b"]))
 
     made = Aperture(max_rounds=4).run(curator, toy.workload, public=public)
 
     (moved,) = (one.moved for one in made.aperture.marginals if one.attrs == ("b",))
     now, before = made.model.count(("b",)) / made.model.total, public.count(("b",)) / public.records
-    assert made.aperture.cut == ("b",)
+    assert "b" in made.aperture.cut
     assert moved == pytest.approx(abs(now - before).sum(), abs=0.02)
 
 

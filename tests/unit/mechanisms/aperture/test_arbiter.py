@@ -19,8 +19,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.aperture.aperture import Aperture
-from sidelight.mechanisms.aperture.arbiter import ALL, RELATIONS, Arbiter
-from sidelight.models.blend import Blend
+from sidelight.mechanisms.aperture.arbiter import _MOST_SETS, Arbiter, odds_of_cuts, sets_to_cut
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Rho
@@ -50,14 +49,16 @@ def prior():
     return found
 
 
-def test_where_the_tree_has_no_room_for_it_the_blend_errs_less_than_the_tree(prior):
+def test_where_the_tree_has_no_room_for_it_the_mixture_errs_less_than_the_tree(prior):
     gains = []
     for seed in range(3):
-        release = CRAMPED.run(curator_of("1/100", seed=seed), WORKLOAD, public=prior)
-        model = release.model
-        assert isinstance(model, Blend)
-        assert release.aperture.records_share == model.share
-        gains.append(error(model) / error(model.model))
+        mixed, tree = (
+            replace(CRAMPED, mixture_share=share).run(curator_of("1/100", seed=seed), WORKLOAD, public=prior)
+            for share in (CRAMPED.mixture_share, 0.0)
+        )
+        assert isinstance(mixed.model, Support)
+        assert 0 < mixed.aperture.records_share < 1
+        gains.append(error(mixed.model) / error(tree.model))
 
     assert max(gains) < 0.7
 
@@ -103,8 +104,8 @@ def test_no_more_is_taken_than_what_public_data_alone_would_have(prior):
     timid = replace(prior, sample_share=0.2, others=())
     shares = set()
     for seed in range(12):
-        model = CRAMPED.run(curator_of("1/100000", seed=seed), WORKLOAD, public=timid).model
-        shares.add(model.share if isinstance(model, Blend) else 0.0)
+        release = CRAMPED.run(curator_of("1/100000", seed=seed), WORKLOAD, public=timid)
+        shares.add(release.aperture.records_share)
 
     # With hardly any noisy answer worth following, the weights stay about as even as they were.
     assert max(shares) <= 0.21
@@ -133,7 +134,7 @@ class Forgetful(Curator):
 def same(first: Release, second: Release) -> bool:
     return (
         first.events == second.events
-        and first.model.share == second.model.share
+        and first.aperture == second.aperture
         and np.array_equal(first.count(DOMAIN.attrs), second.count(DOMAIN.attrs))
     )
 
@@ -219,17 +220,17 @@ def lying(*attrs):
 ROOMY = Aperture(max_rounds=2, particle_share=0.0, max_asked_again=0)
 
 
-@pytest.mark.parametrize(("off", "cuts"), [("", [()]), ("b", [("b",)]), ("abcd", [(RELATIONS,), (ALL,)])])
-def test_with_budget_enough_what_lies_is_cut_off_and_nothing_else(off, cuts):
-    """Where all of it lies, good answers make public single attributes as good as none."""
+@pytest.mark.parametrize("off", ["", "b", "bd", "abcd"])
+def test_with_budget_enough_what_lies_is_cut_off_and_nothing_else(off):
+    """Where four lie, those that lie alike go with each other as they should, and with nothing else."""
     for seed in range(3):
         release = ROOMY.run(curator_of("10", seed=seed), WORKLOAD, public=lying(*off))
 
-        assert release.aperture.cut in cuts
+        assert "".join(release.aperture.cut) in (("ace", "bde") if off == "abcd" else (off,))
 
 
 def test_without_a_contest_every_public_relation_leads():
-    release = replace(ROOMY, max_contests=0).run(curator_of("10"), WORKLOAD, public=lying(*"abcd"))
+    release = replace(ROOMY, contest_share=0.0).run(curator_of("10"), WORKLOAD, public=lying(*"abcd"))
 
     assert release.aperture.cut == ()
 
@@ -239,7 +240,8 @@ def test_where_the_budget_tells_nothing_the_arbiter_is_not_asked_and_public_rela
         release = ROOMY.run(curator_of(rho), WORKLOAD, public=lying("b"))
 
         choices = [event for event in release.events if isinstance(event, Exponential)]
-        assert (choices[0].what == "8 options, by 10 queries") == is_asked
+        # Every set of up to three attributes, all five, and at least no public data.
+        assert (choices[0].candidates >= 1 + 5 + 10 + 10 + 1 + 1) == is_asked
         assert is_asked or release.aperture.cut == ()
 
 
@@ -248,17 +250,43 @@ def model_of(table):
     return GraphicalModel(DOMAIN, float(PRIVATE.records), prior.model.potentials)
 
 
-def test_public_single_attributes_lead_where_they_are_right_and_nothing_where_they_are_not():
-    truth, false = (model_of(table) for table in (table_of(8000, seed=2), lying(*"abcd")))
-    apart = GraphicalModel(
-        DOMAIN, truth.total, {(a,): np.log(truth.count((a,)) + 1e-9) for a in DOMAIN.attrs}
-    )
-    skewed = GraphicalModel(DOMAIN, truth.total, {(a,): np.arange(3.0) * 3 for a in DOMAIN.attrs})
-    for model, alone, cut in ((false, skewed, RELATIONS), (skewed, apart, ALL), (truth, apart, None)):
+def test_the_best_of_several_models_leads_and_the_first_is_cut_where_that_is_better():
+    truth, false, off = (model_of(table) for table in (table_of(8000, seed=2), lying(*"abcd"), lying("b")))
+    cases = {
+        "truth": ([truth, false], 0, []),
+        "other": ([false, truth], 1, []),
+        "cut": ([off, false], 0, ["b"]),
+    }
+    for models, place, cut in cases.values():
         curator = curator_of("1")
         arbiter = Arbiter.of(curator, CLOSURE, total=float(PRIVATE.records), limit_mb=1.0)
 
-        assert arbiter.to_cut(model, alone, DOMAIN.attrs, curator.remaining) == cut
+        assert arbiter.to_cut(models, DOMAIN.attrs, curator.remaining) == (place, cut)
+
+
+@pytest.mark.parametrize("attributes", [2, 3, 5, 15, 60])
+def test_sets_to_cut_off_are_all_or_as_many_as_there_is_room_for_and_small_ones_come_first(attributes):
+    sets = sets_to_cut(attributes)
+
+    assert not sets[0].any()
+    assert sets[-1].all()
+    assert len(np.unique(sets, axis=0)) == len(sets)
+    assert sets.any(axis=1).sum() <= _MOST_SETS == 2**14
+    sizes = sets.sum(axis=1)
+    assert (np.diff(sizes) >= 0).all()
+    assert attributes not in (3, 5) or len(sets) == 2**attributes - attributes
+    # All of a size are there, or none; a single attribute that stays has nothing to go with.
+    assert set(range(1 if attributes > 2 else 0, min(attributes - 1, 3))) <= set(sizes.tolist())
+
+
+@pytest.mark.parametrize("others", [1, 4])
+def test_all_public_relations_are_likelier_beforehand_than_all_else_together(others):
+    chances = np.exp(odds_of_cuts(9, others))
+
+    assert len(chances) == len(sets_to_cut(9)) + others
+    assert chances[0] == 1
+    assert chances[1:-others].sum() < np.exp(-2.0) * (1 + 1e-9)
+    assert chances[-others:].sum() == pytest.approx(np.exp(-2.0))
 
 
 def test_at_the_end_answers_without_public_relations_win_where_public_data_spoil_them():
@@ -268,7 +296,9 @@ def test_at_the_end_answers_without_public_relations_win_where_public_data_spoil
         curator = curator_of("1")
         arbiter = Arbiter.of(curator, CLOSURE, total=float(PRIVATE.records), limit_mb=1.0)
 
-        assert arbiter.mixed(model, [(records, 0.5)], bare, curator.remaining) is truth
+        taken = arbiter.shares(model, [(records, 0.5)], bare, curator.remaining)
+
+        assert taken == (None if bare is truth else [0.0])
 
 
 def test_of_two_public_tables_the_one_that_lies_is_left_out():

@@ -6,7 +6,6 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.keeping import kept, within
-from sidelight.models.blend import Blend
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.queries.query import Marginal
@@ -29,7 +28,7 @@ def records():
     return Support(DOMAIN, every, tree().count(("a", "b")).reshape(-1), N)
 
 
-MODELS = {"tree": tree, "records": records, "blend": lambda: Blend(tree(), records(), 0.4)}
+MODELS = {"tree": tree, "records": records}
 
 
 @pytest.fixture(params=MODELS)

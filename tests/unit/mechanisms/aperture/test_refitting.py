@@ -8,7 +8,7 @@ from sidelight.data.table import Table
 from sidelight.fit.proportional_fitting import most_likely
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.refitting import refitted
-from sidelight.public.prior import PublicModel, pruned
+from sidelight.public.prior import fit_prior, pruned
 from sidelight.public.source import PublicRecords
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
@@ -31,7 +31,7 @@ def table_of(records, *, seed, shift):
 
 @pytest.fixture(scope="module")
 def prior():
-    return PublicModel().fit(PublicRecords.of(DOMAIN, [table_of(4000, seed=1, shift=0)]), CLOSURE)
+    return fit_prior(PublicRecords.of(DOMAIN, [table_of(4000, seed=1, shift=0)]), CLOSURE)
 
 
 def measured(table, *sets, stddev):

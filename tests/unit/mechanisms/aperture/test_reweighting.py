@@ -24,17 +24,19 @@ A, AB = ("a",), ("a", "b")
 ANSWERS = {A: np.array([20.0, 66.0]), ("b",): np.array([12.0, 40.0, 25.0])}
 
 
-def held(answers):
+def held(answers, precisions):
     """Beliefs, as far as a pass looks at them."""
     return SimpleNamespace(
-        held={attrs: SimpleNamespace(answers=SimpleNamespace(answer=y)) for attrs, y in answers.items()}
+        held={attrs: SimpleNamespace(answers=SimpleNamespace(answer=y)) for attrs, y in answers.items()},
+        spreads=lambda: dict.fromkeys(answers, 1.0),
+        pull=lambda attrs, _: precisions[attrs],
     )
 
 
 def weights_after(answers, precisions, *, passes, support=PUBLIC):
     records = Reweighting(support, N)
     for _ in range(passes):
-        records._pass(held(answers), precisions.items())
+        records._pass(held(answers, precisions), list(precisions))
     return records.support.weights
 
 

@@ -1,0 +1,295 @@
+"""Mechanisms side by side on small, large and wide tables, for ``auto_table.py``.
+
+    python benchmarks/utility/auto_runs.py                                  all that is missing
+    python benchmarks/utility/auto_runs.py --kind small --only mst aim --seeds 10
+    python benchmarks/utility/auto_runs.py --again aperture                 these mechanisms anew
+
+A row is a table with a workload, ε and δ; one record is replaced, and n is public. Each finished run is a
+line of ``results/auto_runs.csv``, and is not made again unless ``--again`` names its mechanism. Besides the
+mechanisms that are listed for a table, the one that ``auto`` takes is run. A mechanism's name is followed by
+the settings that are not its defaults; graphical models have 5 MB, but on small tables. The error of
+marginals is the mean of ‖q(D) − q(A)‖₁/n; of ranges it is √(mean squared error)/n. It is nan where a
+mechanism refuses, because its noise would exceed n, or the table is too large for it.
+
+KEPT_OUT were not looked at while the rule of ``auto`` and the settings of ``ladder`` were chosen.
+"""
+
+import argparse
+import dataclasses
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from mwem_contingency import SMALL, large_table, small_table
+from mwem_ranges import RANGES, raw_table
+from mwem_ranges import SETTINGS as RAW
+from pairs import load, with_private
+
+from experiment import RESULTS, coded_table, columns, curator_of, described
+from resumable import drop, run_cells
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.errors import SidelightError
+from sidelight.evaluation.workload_errors import Errors, workload_error
+from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.by_size import Size
+from sidelight.mechanisms.choice import choose
+from sidelight.mechanisms.registry import mechanism_of
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+
+PATH = RESULTS / "auto_runs.csv"
+DELTA = 1e-9
+LOW, MIDDLE, ALL = (0.3, 1.0, 3.0, 10.0), (0.1, 1.0, 10.0), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+PURE = [f"mwem, accounting=pure, rounds={T}" for T in (4, 10, 20, 40)]
+KEPT_OUT = (
+    "transfusion", "titanic7", "adult7", "nist10-tx", "income-ga", "nist-tx", "taxi", "employment-2018",
+    "wide-tx", "capital-loss", "ages-hours-pa", "income-ga-ca",
+)  # fmt: skip
+SIZES = ("max_model_mb", "oversized")
+"""Settings that a name leaves out."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table with a workload, at several ε."""
+
+    kind: str
+    workload: str
+    """Such as ``3-way``, or ``ranges``."""
+    delta: float
+    epsilons: tuple[float, ...]
+    mechanisms: tuple[str, ...]
+    seeds: int
+
+
+def _rows() -> dict[str, list[Rows]]:
+    """All that is compared, by table."""
+    found: dict[str, list[Rows]] = {}
+
+    def add(kind: str, tables: tuple[str, ...], workloads: tuple[str, ...], delta: float,
+            epsilons: tuple[float, ...], mechanisms: list[str], seeds: int) -> None:  # fmt: skip
+        for table in tables:
+            for workload in workloads:
+                rows = Rows(kind, workload, delta, epsilons, tuple(mechanisms), seeds)
+                found.setdefault(table, []).append(rows)
+
+    both = ("3-way", "2-way")
+    alone = ["aperture", "aim", "mst", "hdmm", "mwem", "ladder", "ladder, accounting=pure"]
+    pure = [*PURE, "mwem, accounting=pure, rounds=10, histogram_share=0.5", "ladder, accounting=pure",
+            "dualquery, accounting=pure"]  # fmt: skip
+    binary = ("mildew", "czech", "rochdale")
+    add("small", binary, both, DELTA, LOW, [*alone, "barak"], 10)
+    add("small", ("transfusion", "titanic7"), ("3-way",), DELTA, LOW, alone, 10)
+    add("small", ("nist10", "nist10-tx", "adult7"), ("3-way",), DELTA, ALL, alone, 5)
+    add("small", ("acs16",), ("2-way",), DELTA, MIDDLE, [*alone, "barak"], 3)
+    add("pure", binary, both, 0.0, LOW, [*pure, "barak, accounting=pure"], 10)
+    add("pure", ("acs16",), ("2-way",), 0.0, (0.03, 0.1, 0.3, 1.0), [*pure, "barak, accounting=pure"], 5)
+    add("pure", ("transfusion", "titanic7"), ("3-way",), 0.0, LOW, pure, 10)
+    add("pure", ("nist10", "nist10-tx", "adult7"), ("3-way",), 0.0, ALL, pure, 5)
+    large = ["aperture", "aim", "mst", "ladder"]
+    add(
+        "large", ("titanic", "income-pa", "nist-ma", "income-ga", "nist-tx"), ("3-way",), DELTA, ALL, large, 2
+    )
+    add("large", ("adult", "salary", "fire", "taxi", "employment-2018"), ("3-way",), DELTA, MIDDLE, large, 1)
+    add("wide", ("wide-ma", "wide-tx"), ("2-way",), DELTA, MIDDLE, [*large, "hdmm"], 2)
+    by_range = [f"mwem, rounds={T}, candidates=queries" for T in (10, 20, 40)]
+    raw = (*RAW, "ages-hours-pa")
+    add("ranges", raw, ("ranges",), DELTA, ALL, [*by_range, "hdmm"], 5)
+    pure_ranges = [f"mwem, rounds={T}, candidates=queries, accounting=pure" for T in (4, 10, 20, 40)]
+    add("ranges", raw, ("ranges",), 0.0, LOW, pure_ranges, 5)
+    helped = ("titanic+", "income-pa-oh", "income-ga-ca")
+    with_public = ["mwem-pub, accounting=pure", "ladder, accounting=pure", *PURE[:2]]
+    add("public", helped, ("3-way",), 0.0, MIDDLE, with_public, 2)
+    add("public", ("income-pa-oh", "income-ga-ca"), ("ranges",), DELTA, MIDDLE,
+        ["pmw-pub", *by_range, "hdmm"], 2)  # fmt: skip
+    return found
+
+
+ROWS = _rows()
+
+
+@cache
+def tables_of(data: str) -> tuple[Table, Table | None]:
+    """The private table, and the public one where there is one; each is read once."""
+    if data in SMALL:
+        return small_table(SMALL[data][0]), None
+    if data in RAW:
+        file, attrs, _ = RAW[data]
+        return raw_table(file, attrs), None
+    made: dict[str, Callable[[], Table]] = {
+        "acs16": large_table,
+        "nist10": lambda: _fewest("nist_acs_ma2019_coded", 10),
+        "nist10-tx": lambda: _fewest("nist_acs_tx2019_coded", 10),
+        "adult7": lambda: coded_table(
+            columns("adult_gem_reduced_coded"), described("adult_gem_reduced_coded")
+        ),
+        "transfusion": _transfusion,
+        "titanic7": lambda: _without("titanic", ("Age", "Fare")),
+        "wide-ma": lambda: _wide("nist-ma-national"),
+        "wide-tx": lambda: _wide("nist-tx-national"),
+        "ages-hours-pa": lambda: _without("income-pa-oh", keep=("AGEP", "WKHP")),
+    }
+    if data in made:
+        return made[data](), None
+    if data.endswith("+") or data.count("-") == 2:
+        return load(data.removesuffix("+"))
+    return load(with_private(data))[0], None
+
+
+def _fewest(file: str, number: int) -> Table:
+    """The attributes of fewest values of one of NIST's excerpts."""
+    known = {name: about["size"] for name, about in described("nist_acs_coded").items()}
+    sizes = {name: known[name] for name in sorted(known, key=known.__getitem__)[:number]}
+    return coded_table(columns(file, list(sizes)), sizes)
+
+
+def _transfusion() -> Table:
+    """Blood donors: three numbers in eight public bins each, and whether they came again."""
+    raw = columns("blood_transfusion")
+    edges = {
+        "recency_months": (2, 4, 6, 9, 12, 16, 24),
+        "frequency_times": (2, 3, 4, 6, 9, 13, 20),
+        "time_months": (6, 12, 18, 26, 36, 48, 64),
+    }
+    codes = {name: np.searchsorted(at, raw[name], side="right") for name, at in edges.items()}
+    return coded_table(codes | {"donated": raw["donated"]}, dict.fromkeys(edges, 8) | {"donated": 2})
+
+
+def _without(pair: str, dropped: tuple[str, ...] = (), *, keep: tuple[str, ...] = ()) -> Table:
+    table = load(pair)[0]
+    attrs = keep or tuple(attr for attr in table.domain.attrs if attr not in dropped)
+    places = [table.domain.attrs.index(attr) for attr in attrs]
+    return Table.of_codes(table.domain.project(attrs), table.codes()[:, places])
+
+
+def _wide(pair: str) -> Table:
+    """Every value of every attribute as a column of its own, yes or no: over a hundred of them."""
+    table = load(pair)[0]
+    codes = {
+        f"{attr}={value}": (table.codes()[:, place] == value).astype(np.uint8)
+        for place, attr in enumerate(table.domain.attrs)
+        for value in range(table.domain.sizes[attr])
+    }
+    domain = Domain.of(dict.fromkeys(codes, 2))
+    return Table.of_codes(domain, np.stack(list(codes.values()), axis=1))
+
+
+def workload_of(name: str, domain: Domain) -> Workload:
+    if name == "ranges":
+        attrs = domain.attrs if len(domain) < 3 else ("AGEP", "WKHP")
+        return Workload.ranges(domain, attrs, number=RANGES, seed=0)
+    return Workload.marginals(domain, degree=int(name[0]))
+
+
+def auto(data: str, workload: str, epsilon: float, delta: float) -> Mechanism:
+    """What is chosen for somebody who names nothing."""
+    private, public = tables_of(data)
+    budget, size = Budget(epsilon=epsilon, delta=delta), Size(private.records, Unit("replace"))
+    asked = workload_of(workload, private.domain)
+    return choose(private.domain, asked, budget=budget, public=public, settings={}, size=size).mechanism
+
+
+def name_of(mechanism: Mechanism) -> str:
+    """The mechanism with the settings that are not its defaults.
+
+    >>> from sidelight.mechanisms.mwem import MWEM
+    >>> name_of(MWEM(rounds=4, accounting="pure"))
+    'mwem, rounds=4, accounting=pure'
+    """
+    parts = [
+        f"{one.name}={getattr(mechanism, one.name)}"
+        for one in dataclasses.fields(mechanism)
+        if one.name not in SIZES and getattr(mechanism, one.name) != one.default
+    ]
+    return ", ".join([mechanism.name, *parts])
+
+
+def named(name: str, kind: str) -> Mechanism:
+    """The mechanism of a name."""
+    what, *settings = name.split(", ")
+    given: dict[str, Any] = {}
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        given[key] = float(value) if "." in value else int(value) if value.isdigit() else value
+    recipe = mechanism_of(what, given)
+    held = {one.name for one in dataclasses.fields(recipe)}
+    if kind in ("large", "wide") and set(SIZES) <= held:
+        return dataclasses.replace(recipe, max_model_mb=5.0, oversized="skip")  # type: ignore[call-arg]
+    return recipe
+
+
+def cells(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """What is to be run; all of one seed before the next."""
+    for seed in range(asked.seeds or 10):
+        for data, several in ROWS.items():
+            for rows in several:
+                if (
+                    rows.kind not in asked.kind
+                    or data not in asked.data
+                    or seed >= (asked.seeds or rows.seeds)
+                ):
+                    continue
+                for epsilon in rows.epsilons:
+                    chosen = name_of(auto(data, rows.workload, epsilon, rows.delta))
+                    for mechanism in dict.fromkeys([*map(standard, rows.mechanisms), chosen]):
+                        if not asked.only or mechanism.split(",")[0] in asked.only:
+                            yield {
+                                "data": data, "workload": rows.workload, "delta": rows.delta,
+                                "epsilon": epsilon, "mechanism": mechanism, "seed": seed,
+                            }  # fmt: skip
+
+
+@cache
+def standard(name: str) -> str:
+    """The same name with its settings in the order of the fields."""
+    return name_of(named(name, ""))
+
+
+def measure(
+    data: str, workload: str, delta: float, epsilon: float, mechanism: str, seed: int
+) -> dict[str, float | str]:
+    private, public = tables_of(data)
+    asked, budget = workload_of(workload, private.domain), Budget(epsilon=epsilon, delta=delta)
+    kind = next(rows.kind for rows in ROWS[data] if (rows.workload, rows.delta) == (workload, delta))
+    recipe = named(mechanism, kind)
+    helping = public if recipe.public_data != "unused" and kind == "public" and "pub" in recipe.name else None
+    try:
+        recipe.check(private.domain, asked, helping)
+        curator = curator_of(private, recipe.allotment(budget), seed=seed)
+        recipe.check_total(private.records, allotment=curator.allotment, unit=curator.unit)
+    except SidelightError:
+        return {"error": math.nan}
+    release = recipe.run(curator, asked, public=helping)
+    if workload == "ranges":
+        errors = Errors.of(private, release, asked, total=private.records)
+        return {"error": math.sqrt(errors.mean_squared_error)}
+    return {"error": workload_error(private, release, asked, total=private.records)}
+
+
+def main() -> None:
+    kinds = list(dict.fromkeys(rows.kind for several in ROWS.values() for rows in several))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", choices=ROWS, nargs="*", default=list(ROWS))
+    parser.add_argument("--kind", choices=kinds, nargs="*", default=kinds)
+    parser.add_argument("--only", nargs="*", default=[], help="mechanisms, by their names alone")
+    parser.add_argument("--again", nargs="*", default=[], help="mechanisms to be run anew")
+    parser.add_argument("--seeds", type=int, help="in place of as many as each row has")
+    asked = parser.parse_args()
+    wanted = list(cells(asked))
+    if asked.again:
+        drop(PATH, [cell for cell in wanted if cell["mechanism"].split(",")[0] in asked.again])
+    run_cells(PATH, wanted, measure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,352 @@
+"""Counting on a Spark cluster, inside its executors.
+
+    encode    Python workers beside the executors turn records into codes, many to a line
+              (``spark_blocks.py``). Spark holds these lines: records are read and encoded once
+    count     workers count the codes, with the kernel that counts files (``partial.py``)
+    add       Spark adds up the counts of equal cells over all tasks
+    return    the driver gets one number for each cell that is not empty
+
+Every task sends at most one number a cell, and there are a few tasks for each core, whatever the number of
+files: neither the shuffle of counts nor the driver's memory grows with records. A task that fails or is lost
+is run again by Spark, which takes the result of one attempt alone; nothing is added outside of results.
+
+Where a column says who records are about, workers split them into buckets of people, Spark brings each bucket
+together, and a worker keeps k records of each person there: the one shuffle that grows with records.
+
+Where executors may not run Python, or run another version of sidelight, Spark counts by grouping sets
+(``sql.py``), which copy every record once a marginal. ``spark.sidelight.workers = false`` asks for that.
+PRIVACY: which of the two it is depends on the cluster and its settings, and never on records.
+"""
+
+import contextlib
+import os
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from sidelight._extras import need
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.engines import spark_blocks
+from sidelight.data.engines.base import (
+    Codes,
+    Counts,
+    Engine,
+    Tell,
+    require_countable,
+    smallest_dtype,
+    tell_nobody,
+)
+from sidelight.data.engines.kept_records import packed, unpacked
+from sidelight.data.engines.partial import REFUSED, count_part, marginals_of, passes
+from sidelight.data.engines.spark import SparkSource, forget, silent_errors
+from sidelight.data.engines.sql import SqlEngine
+from sidelight.data.engines.sql_people import word_names
+from sidelight.data.schema import Schema
+from sidelight.errors import DataError
+from sidelight.privacy.unit import Unit
+
+SETTING = "spark.sidelight.workers"
+"""Spark's setting: ``false`` where executors may not run Python; by default it is tried out."""
+BY_WORKERS = "in Spark, by Python workers in its executors"
+BY_GROUPING_SETS = "in Spark, by SQL (grouping sets)"
+
+_TASKS_A_CORE, _FEWEST_TASKS = 4, 64
+"""At most so many tasks count: enough that no slow one holds all up, few enough to send little."""
+_RECORDS_A_TASK = 1 << 21
+"""Records that are worth a further task."""
+_REFUSED = -(1 << 48)
+"""The number of a block that is refused: below 0 with any records beside it, and with many more blocks."""
+
+_can_run: "WeakKeyDictionary[Any, bool]" = WeakKeyDictionary()
+
+Batches = Iterator[Any]
+
+
+class SparkSqlEngine(SqlEngine):
+    """Counts a Spark table by SQL, where workers may not run Python."""
+
+    counting = BY_GROUPING_SETS
+
+
+class Lines:
+    """Lines that workers made, each of many records. Spark holds them until nobody asks any more."""
+
+    def __init__(self, source: SparkSource, frame: Any) -> None:
+        self.source = source
+        self.frame = frame.persist()
+        weakref.finalize(self, forget, self.frame).atexit = False
+
+    def survey(self) -> tuple[int, list[bool], list[bool]]:
+        """How many records; whether each column has missing values to refuse, and values outside."""
+        with silent_errors():
+            found = self.frame.groupBy("flags").agg({"n": "sum"}).collect()
+        records = sum(int(many) for _, many in found)
+        flags = [bytes(line) for line, _ in found]
+        columns = range(len(flags[0]) if flags else 0)
+        missing = [any(line[c] & spark_blocks.MISSING for line in flags) for c in columns]
+        outside = [any(line[c] & spark_blocks.OUTSIDE for line in flags) for c in columns]
+        return records, missing, outside
+
+
+class SparkEngine:
+    """Counts codes that Spark holds, in Python workers."""
+
+    counting = BY_WORKERS
+
+    def __init__(self, blocks: Lines, schema: Schema, *, records: int) -> None:
+        self.domain: Domain = schema.domain
+        self.records = records
+        self._blocks = blocks
+        self._spark = blocks.source
+
+    def count(self, attrs: Attrs) -> Counts:
+        return self.count_many([attrs])[0]
+
+    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
+        require_countable(self.domain, marginals)
+        counted: dict[Attrs, Counts] = {(): np.array(self.records, dtype=np.int64)}
+        wanted = dict.fromkeys(self.domain.canonical(attrs) for attrs in marginals)
+        for some in passes(self.domain, [attrs for attrs in wanted if attrs]):
+            counted |= self._count_in_workers(some)
+            tell((len(counted) - 1) / len(wanted))
+        canonical = self.domain.canonical
+        return [
+            counted[canonical(attrs)].transpose([canonical(attrs).index(attr) for attr in attrs])
+            for attrs in marginals
+        ]
+
+    def codes(self) -> Codes:
+        """All records as codes, in no particular order: equal ones follow each other."""
+        codes, times = self.distinct()
+        return np.repeat(codes, times, axis=0)
+
+    def distinct(self) -> tuple[Codes, Counts]:
+        shape, words = self.domain.shape, word_names(self.domain.shape)
+        columns = ", ".join(f"{name} bigint" for name in [*words, "n"])
+        with silent_errors():
+            sent = mapped(self._blocks.frame, _finding(self.domain), columns)
+            *found, counts = self._spark.columns_of(sent.groupBy(*words).agg({"n": "sum"}))
+        if (counts < 0).any():
+            raise DataError(_CHANGED)
+        codes = np.column_stack(unpacked(found, shape, range(len(shape))))
+        order = np.lexsort(codes.T[::-1])
+        return codes[order].astype(smallest_dtype(max(shape))), counts[order]
+
+    def _count_in_workers(self, marginals: Sequence[Attrs]) -> dict[Attrs, Counts]:
+        # Attributes that nobody asks for are not handed over.
+        places = sorted({place for attrs in marginals for place in self.domain.index(attrs)})
+        domain = self.domain.project([self.domain.attrs[place] for place in places])
+        tasks = _tasks(self._spark.session, self.records)
+        # PRIVACY: what is expected decides on speed alone; counts, and what is told of them, are the same.
+        counting = _counting(domain, marginals, expected=-(-self.records // tasks))
+        with silent_errors():
+            asked = self._blocks.frame.select("n", "flags", *(f"a{place}" for place in places))
+            sent = mapped(asked.coalesce(tasks), counting, "cell bigint, n bigint")
+            cells, counts = self._spark.columns_of(sent.groupBy("cell").agg({"n": "sum"}))
+        if (cells == REFUSED).any():
+            raise DataError(_CHANGED)
+        return marginals_of(cells, counts, domain, marginals)
+
+
+_CHANGED = "the table was changed while it was being counted, and no longer fits."
+
+
+@dataclass(frozen=True)
+class SparkPeople:
+    """Who records on a cluster are about, split into buckets of people there."""
+
+    pieces: Lines
+    schema: Schema
+    person: str
+    names: None = None
+
+    def survey(self) -> tuple[int, bool, bool]:
+        """How many records there are; whether some name nobody; whether something in them was refused."""
+        records, missing, outside = self.pieces.survey()
+        return records, any(missing[-1:]), any(missing[:-1] + outside)
+
+    def keeping(self, engine: Engine, unit: Unit, key: str) -> SparkEngine:
+        source, domain = self.pieces.source, self.schema.domain
+        tasks = _tasks(source.session, engine.records)
+        with silent_errors():
+            together = self.pieces.frame.select("bucket", "flags", "held").repartition(tasks, "bucket")
+            keeping = _keeping(domain, records=unit.records, key=key)
+            columns = spark_blocks.columns_of_blocks(self.schema)
+            kept = Lines(source, mapped(together.sortWithinPartitions("bucket"), keeping, columns))
+        return SparkEngine(kept, self.schema, records=kept.survey()[0])
+
+
+def blocks_of(source: SparkSource, schema: Schema) -> Lines:
+    """The table's codes, which Spark holds; the same ones if they are asked for again."""
+    if source.blocks is None or source.blocks[0] != schema:
+        with silent_errors():
+            names, frame = _raw(source, [column.name for column in schema.columns])
+            sent = mapped(frame, _blocking(schema, names), spark_blocks.columns_of_blocks(schema))
+            source.blocks = schema, Lines(source, sent)
+    found: Lines = source.blocks[1]
+    return found
+
+
+def people_of(source: SparkSource, schema: Schema, person: str) -> SparkPeople:
+    """The table's people, with the codes of their records."""
+    with silent_errors():
+        names, frame = _raw(source, [*(column.name for column in schema.columns), person])
+        splitting = _splitting(schema, names, person, buckets=_tasks(source.session))
+        sent = mapped(frame, splitting, spark_blocks.COLUMNS_OF_PIECES)
+        return SparkPeople(Lines(source, sent), schema, person)
+
+
+def _raw(source: SparkSource, names: Sequence[str]) -> tuple[list[str], Any]:
+    """The columns of these names, each once, as workers are to get them."""
+    wanted = list(dict.fromkeys(names))
+    asked = []
+    for name in wanted:
+        place = source.names.index(name)
+        # Of a type that no column can hold it only matters whether there is a value; Arrow may not know it.
+        is_known = source.types[place] is not None
+        asked.append(
+            f"c{place}" if is_known else f"CASE WHEN c{place} IS NOT NULL THEN array(1) END AS c{place}"
+        )
+    frame = source.session.table(source.relation).selectExpr(*asked)
+    return wanted, frame.coalesce(_tasks(source.session))
+
+
+def has_workers(session: Any) -> bool:
+    """Whether executors run this version of sidelight; found out once a session, on no data."""
+    if session.conf.get(SETTING, "true").strip().lower() == "false":
+        return False
+    if session not in _can_run:
+        _can_run[session] = _worker_version(session) == version("sidelight")
+        if not _can_run[session]:
+            warnings.warn(
+                f"Spark's Python workers do not run sidelight {version('sidelight')}, so Spark counts by "
+                "grouping sets, which may take many times as long. Install it where executors run, and let "
+                f"PYSPARK_PYTHON name that Python; or set {SETTING} to false, and nothing is tried.",
+                stacklevel=2,
+            )
+    return _can_run[session]
+
+
+def _worker_version(session: Any) -> str | None:
+    """The version of sidelight in Python workers; None where there are no workers, or it is not there."""
+    errors = need("pyspark.errors", "to count a Spark table")
+    java = need("py4j.protocol", "to count a Spark table")
+    try:
+        ((found,),) = mapped(session.range(0, 1, 1, 1), _tell_version, "version string").collect()
+    except (errors.PySparkException, java.Py4JJavaError):  # the latter where there is no such Python
+        return None
+    return str(found)
+
+
+def mapped(frame: Any, function: Callable[[Batches], Batches], columns: str) -> Any:
+    """The frame of what workers make of the Arrow batches of their parts."""
+    with warnings.catch_warnings(), _own_python(frame.sparkSession):
+        # PySpark asks for pandas of a certain age, and uses none of it here.
+        warnings.simplefilter("ignore", FutureWarning)
+        return frame.mapInArrow(function, columns)
+
+
+@contextlib.contextmanager
+def _own_python(session: Any) -> Iterator[None]:
+    """In local mode workers run on this machine, so with the Python that runs here; PySpark takes any."""
+    try:
+        context = session.sparkContext
+        is_here = context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ
+    except Exception:  # noqa: BLE001  Spark Connect has none, each version by another error
+        is_here = False
+    if not is_here:
+        yield
+        return
+    before = context.pythonExec
+    context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+def _tell_version(batches: Iterator[Any]) -> Iterator[Any]:
+    """In a worker: which version of sidelight counts there."""
+    import pyarrow as pa
+
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"version": [version("sidelight")]})
+
+
+def _blocking(schema: Schema, names: Sequence[str]) -> Callable[[Batches], Batches]:
+    """What a worker does with raw batches."""
+
+    def block(batches: Batches) -> Batches:
+        yield from spark_blocks.blocks(batches, schema, names)
+
+    return block
+
+
+def _splitting(
+    schema: Schema, names: Sequence[str], person: str, *, buckets: int
+) -> Callable[[Batches], Batches]:
+    """What a worker does with raw batches of people."""
+
+    def split(batches: Batches) -> Batches:
+        yield from spark_blocks.pieces(batches, schema, names, person, buckets=buckets)
+
+    return split
+
+
+def _keeping(domain: Domain, *, records: int, key: str) -> Callable[[Batches], Batches]:
+    """What a worker does with whole buckets of people."""
+
+    def keep(batches: Batches) -> Batches:
+        yield from spark_blocks.kept_blocks(batches, domain, records=records, key=key)
+
+    return keep
+
+
+def _counting(domain: Domain, marginals: Sequence[Attrs], *, expected: int) -> Callable[[Batches], Batches]:
+    """What a worker does with the blocks of its part."""
+
+    def count(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        codes = spark_blocks.codes_of_blocks(batches, domain)
+        cells, counts = count_part(codes, domain, marginals, expected=expected)
+        yield pa.RecordBatch.from_pydict({"cell": cells, "n": counts})
+
+    return count
+
+
+def _finding(domain: Domain) -> Callable[[Batches], Batches]:
+    """What a worker does with blocks whose distinct records are asked for."""
+
+    def find(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        names = word_names(domain.shape)
+        for codes in spark_blocks.codes_of_blocks(batches, domain):
+            if codes is None:
+                words, times = [np.array([0])] * len(names), np.array([_REFUSED])
+            else:
+                found, times = np.unique(np.array(packed(codes, domain.shape)), axis=1, return_counts=True)
+                words = list(found)
+            columns = dict(zip([*names, "n"], [*words, times], strict=True))
+            yield pa.RecordBatch.from_pydict({name: pa.array(c) for name, c in columns.items()})
+
+    return find
+
+
+def _tasks(session: Any, records: int | None = None) -> int:
+    """Most tasks that work at once; fewer where there are few records, since each sends counts of its own."""
+    try:
+        cores = int(session.sparkContext.defaultParallelism)
+    except Exception:  # noqa: BLE001  Spark Connect does not tell, each version by another error
+        cores = int(session.conf.get("spark.default.parallelism", "0") or 0)
+    most = max(_TASKS_A_CORE * cores, _FEWEST_TASKS)
+    # PRIVACY: a cluster's own figures tell its users how many records a task has; counts are the same.
+    return most if records is None else min(most, max(cores, -(-records // _RECORDS_A_TASK), 1))

@@ -1,0 +1,1 @@
+"""People who never lived, and the schema of their survey: for demonstrations."""

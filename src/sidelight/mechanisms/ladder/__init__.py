@@ -1,0 +1,1 @@
+"""LADDER: planned noise for tables whose relations fade, the more attributes they are between."""

@@ -1,0 +1,215 @@
+"""LADDER: every attribute, then pairs, then triples, as far up as n and the budget can tell.
+
+    n ← the number of records                            free where it is public, else a share of the budget
+    plan what to measure, by n, the budget and the workload alone                         (planning.py)
+    y ← residuals, each with Gaussian noise of its own, paid in ρ;                           measure
+        or whole marginals with Laplace noise, paid in ε
+    r ← y, shrunk degree by degree towards what the smaller marginals say                    estimate
+    p ← the nearest counts of at least 0                                                  (fit/residuals.py)
+
+Our own. Like HDMM it measures once what was planned beforehand, and selects nothing; unlike it, it expects
+relations to fade, the more attributes they are between. So it measures no relation that noise would swamp,
+and takes noise out of those that it measured (shrinking.py). On tables of few cells it errs least of all
+mechanisms here; on large ones, where a few strong relations are to be found among thousands, those that
+select are closer.
+
+It stands on McKenna, Miklau, Hay, Machanavajjhala (2018) and Xiao, He, Zhang, Kifer (2023) for planned noise
+on residuals, on Qardaji, Yang, Li (2014), "PriView", for views that cover a workload, and on Mullins et al.
+(2024) for counts of at least 0.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from sidelight import _check
+from sidelight.curator.curator import Curator
+from sidelight.data.domain import Attrs, Domain
+from sidelight.data.table import Table
+from sidelight.errors import TooLargeError, WorkloadError
+from sidelight.fit.residuals import ResidualReconstruction
+from sidelight.measurement import Measurement, measuring
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.candidates import marginal_stddev, mib
+from sidelight.mechanisms.hdmm.planning import MarginalPlan
+from sidelight.mechanisms.ladder.planning import Fade, best_views, covers, left, off, residuals
+from sidelight.mechanisms.ladder.shrinking import faded, told_by
+from sidelight.mechanisms.paper import MCKENNA_2018, XIAO_2023, Paper
+from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
+from sidelight.privacy.event import Event, Gaussians
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal
+from sidelight.queries.strategy import Closure
+from sidelight.queries.workload import Workload
+
+_ESTIMATOR = ResidualReconstruction(tolerance=1e-4)
+"""Errors of a hundredth are seen here; what is still below 0 after a coarser fit would be a tenth of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder(Mechanism):
+    """Plan by how relations fade, measure once, shrink degree by degree."""
+
+    name = "ladder"
+    public_data = "unused"
+    papers = (
+        MCKENNA_2018,
+        XIAO_2023,
+        Paper(
+            authors=("Qardaji", "Yang", "Li"),
+            title="PriView: practical differentially private release of marginal contingency tables",
+            year=2014,
+            venue="SIGMOD",
+        ),
+    )
+
+    accounting: Literal["zcdp", "pure"] = "zcdp"
+    """Residuals with Gaussian noise, counted in ρ; or whole marginals with Laplace noise, counted in ε. The
+    latter is often better on small tables, where δ > 0 too."""
+    pairs: float = 0.3
+    """How strong relations of two attributes are expected to be, next to what single attributes say: a ratio
+    of variances."""
+    fading: float = 0.1
+    """How much weaker relations are expected to be with each further attribute, as a ratio of variances."""
+    total_share: float = 0.01
+    """Share of the budget that counts the records, where that count is not public."""
+    max_model_mb: float = 200.0
+    """Size limit of all residuals together."""
+
+    def __post_init__(self) -> None:
+        _check.one_of(("zcdp", "pure"), accounting=self.accounting)
+        _check.positive(pairs=self.pairs, fading=self.fading, max_model_mb=self.max_model_mb)
+        _check.share(total_share=self.total_share)
+
+    def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
+        domain, unit = curator.domain, curator.unit
+        total_cost, _ = curator.allotment.split(self.total_share)
+        n = curator.total(total_cost)
+        best = _best(domain, _weights(domain, workload))
+        # MEASURE, all of it as planned beforehand.
+        measurements: list[Measurement]
+        rest = curator.remaining
+        if isinstance(rest, Rho):
+            plan = residuals(best, self._fade, rest, unit, n=n)
+            measurements = curator.measure_together(plan.strategy, rest)
+        else:
+            views, _ = best_views(best, self._fade, rest, unit, n=n)
+            measurements = [curator.measure(Marginal(view), rest / len(views)) for view in views]
+        # ESTIMATE, degree by degree.
+        members = [attrs for attrs in best.closure.members if attrs]
+        told = told_by(domain, measurements, members)
+        known = faded(domain, told, members, total=n, fade=self._fade)
+        model = _ESTIMATOR.of(known, seen=len(measurements))
+        return Outcome(model, tuple(measurements), curator.events)
+
+    @property
+    def _fade(self) -> Fade:
+        return Fade(self.pairs, self.fading)
+
+    def expected_error(
+        self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit, n: float
+    ) -> float:
+        """The mean error of the workload's marginals, as a share of n, if relations fade as expected."""
+        best = _best(domain, _weights(domain, workload))
+        if isinstance(allotment, Rho):
+            planned = residuals(best, self._fade, allotment, unit, n=n)
+            return off(left(planned, self._fade, n=n), n)
+        return best_views(best, self._fade, allotment, unit, n=n)[1]
+
+    def allotment(self, budget: Budget) -> Cost:
+        return budget.pure() if self.accounting == "pure" else budget.rho()
+
+    def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
+        super().check(domain, workload, public)
+        if not workload.only_marginals:
+            raise WorkloadError(
+                "mechanism 'ladder' answers whole marginals; the workload holds other queries. Ask for the "
+                "marginals that they are computed from, or use mechanism='hdmm' for ranges."
+            )
+        if not any(domain.sizes[attr] > 1 for attrs in workload.attribute_sets for attr in attrs):
+            raise WorkloadError(
+                "the workload asks for the total alone; name an attribute with more than one value."
+            )
+        workload.closure(domain)  # refuses what has too many subsets
+        largest = max(workload.attribute_sets, key=domain.size)
+        alone = mib(domain.size(largest))
+        size = alone if alone > self.max_model_mb else mib(_cells(domain, workload))
+        if size > self.max_model_mb:
+            raise TooLargeError(
+                f"the residuals of this workload need {size:,.3g} MB, above max_model_mb = "
+                f"{self.max_model_mb:g}; the largest marginal, {' × '.join(largest)}, takes {alone:.3g} MB. "
+                "Ask for fewer or lower marginals, coarsen attributes, raise max_model_mb, or use "
+                "mechanism='aim', which measures only what it has room for."
+            )
+
+    def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
+        best, rest = _best(domain, _weights(domain, workload)), self._rest(allotment, unit)
+        total_cost, _ = allotment.split(self.total_share)
+        counted = [] if unit.total_is_public else [measuring(Marginal(()), total_cost, unit)]
+        if isinstance(rest, Epsilon):
+            most = max(map(len, covers(domain, tuple(best.closure.maximal))))
+            return [*counted, measuring(Marginal(()), rest / most, unit)]
+        # A plan with τ gives no residual less than half the precision that this one gives it.
+        return [*counted, _event(best, rest / 2, unit)]
+
+    def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
+        best, rest = _best(domain, _weights(domain, workload)), self._rest(allotment, unit)
+        cells = best.closure.cells
+        if isinstance(rest, Epsilon):
+            most = max(map(len, covers(domain, tuple(best.closure.maximal))))
+            stddev, number = marginal_stddev(rest / most, unit), most
+        else:
+            scale = float(_event(best, rest, unit).scale)
+            stddev, number = (
+                float(np.sqrt(scale * np.concatenate(best.cell_variances())).mean()),
+                len(cells) - 1,
+            )
+        return Outlook(
+            measurements=number,
+            stddev=stddev,
+            model_bytes=8 * int(cells.sum()),
+            counting_bytes=8 * int(cells.sum()),
+            notes=(
+                "What is measured of pairs and triples follows from the number of records: relations that "
+                "noise would swamp are left to the model. The noise said here is the most there can be.",
+            ),
+        )
+
+    def _rest(self, allotment: Cost, unit: Unit) -> Cost:
+        """What is left of an allotment once the records are counted."""
+        return allotment if unit.total_is_public else allotment.split(self.total_share)[1]
+
+
+def _weights(domain: Domain, workload: Workload) -> tuple[tuple[Attrs, float], ...]:
+    """The weight of each marginal, those asked for twice together."""
+    weights: dict[Attrs, float] = {}
+    for query, weight in zip(workload.queries, workload.weights, strict=True):
+        attrs = domain.canonical(query.attrs)
+        weights[attrs] = weights.get(attrs, 0.0) + weight
+    return tuple(weights.items())
+
+
+@lru_cache(maxsize=4)
+def _best(domain: Domain, weights: tuple[tuple[Attrs, float], ...]) -> MarginalPlan:
+    """HDMM's plan; the total is known before anything else is measured."""
+    return MarginalPlan.of(domain, dict(weights), objective="mean").without_total()
+
+
+def _event(plan: MarginalPlan, rho: Rho, unit: Unit) -> Gaussians:
+    """All residuals of a plan, measured together."""
+    strategy = plan.strategy
+    return Gaussians.at(
+        rho,
+        what=f"{len(strategy.queries):,} queries together",
+        numbers=sum(query.cells(strategy.closure.domain) for query in strategy.queries),
+        loss=strategy.loss(unit),
+        largest=max(strategy.variances),
+    )
+
+
+def _cells(domain: Domain, workload: Workload) -> int:
+    """How many numbers the model holds."""
+    return int(Closure.of(domain, workload.attribute_sets).cells.sum())

@@ -1,0 +1,165 @@
+"""What is worth measuring, where relations fade: decided by n, the budget and the workload alone.
+
+    τ_S² = c_S (n/n_S)²           what residual S is expected to be, squared, a dimension
+    V_S  = 1/(1/v_S + 1/τ_S²)     what is left of that, once it is measured with variance v_S
+
+with c_S = 1 for single attributes, ``pairs`` for two of them, and ``fading`` times less for each further one.
+The squared errors of all cells are Σ_S V_S μ_S n_S ω_S (hdmm/planning.py), and are made small:
+
+- **ρ** pays for residuals, each with Gaussian noise of its own. Without τ the best is HDMM's v⁰_S. With it,
+
+      1/v_S = κ/v⁰_S − 1/τ_S²
+
+  where that is more than half of κ/v⁰_S; other residuals are left alone but for single attributes, which are
+  always measured. κ is what the budget pays for.
+- **ε** pays for whole marginals, "views", with Laplace noise in equal parts: a record stands in one cell of a
+  view, however many residuals the view tells of. Views of 1, 2, … attributes are made to cover what the
+  workload asks for, as few as a greedy search finds. Of all these covers the one with the least errors is
+  taken. On a small table that is often the table itself.
+
+Only sets, sizes and sums are touched: no private data is seen.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.measurement import stddev_of
+from sidelight.mechanisms.hdmm.planning import MarginalPlan
+from sidelight.privacy.budget import Epsilon, Rho
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal, expected_l1_noise
+
+Array = NDArray[np.float64]
+
+_MOST_CELLS = 2**17
+"""Most cells of a view."""
+_MOST_ATTRIBUTES = 8
+"""Most attributes of a view, but for views as large as their cells allow."""
+
+
+@dataclass(frozen=True)
+class Fade:
+    """How strong relations are expected to be."""
+
+    pairs: float
+    fading: float
+
+    def strength(self, degree: int) -> float:
+        """c of relations between so many attributes."""
+        return 1.0 if degree < 2 else float(self.pairs * self.fading ** (degree - 2))
+
+    def expected(self, plan: MarginalPlan, n: float) -> Array:
+        """τ² of every residual; that of the total, which is known, is 0."""
+        strengths = np.array([self.strength(len(attrs)) if attrs else 0.0 for attrs in plan.closure.members])
+        return np.asarray(strengths * (n / plan.closure.cells) ** 2)
+
+
+def residuals(best: MarginalPlan, fade: Fade, rho: Rho, unit: Unit, *, n: float) -> MarginalPlan:
+    """Which residuals to measure, in which proportions; ``best`` is HDMM's plan, without the total."""
+    tau, weights = fade.expected(best, n), best.closure.contrasts / best.closure.cells
+    is_asked = best.variances > 0
+    full = np.divide(1.0, best.variances, out=np.zeros(tau.size), where=is_asked)
+    single = np.array([len(attrs) == 1 for attrs in best.closure.members])
+    apart = np.divide(1.0, tau, out=np.zeros(tau.size), where=tau > 0)
+    # What a neighbour moves, next to a record more or less; nearly the same for all proportions.
+    dearer = float(best.closure.joint_loss(full / best.closure.cells**2, unit)) / float(weights @ full)
+    paid = 2 * float(rho) / dearer
+
+    def precisions(kappa: float) -> Array:
+        wanted = kappa * full
+        kept = np.maximum(wanted - apart, wanted / 2)
+        return np.where((wanted >= 2 * apart) | single, kept, 0.0)
+
+    low, high = 0.0, 2 * paid / float((weights * full)[single].sum())
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(weights @ precisions(middle)) <= paid else (low, middle)
+    found = precisions(low)
+    return replace(best, variances=np.divide(1.0, found, out=np.zeros(tau.size), where=found > 0))
+
+
+def best_views(
+    plan: MarginalPlan, fade: Fade, epsilon: Epsilon, unit: Unit, *, n: float
+) -> tuple[tuple[Attrs, ...], float]:
+    """Which whole marginals to measure, each with an equal part of ε; and the error that is expected."""
+    found = covers(plan.closure.domain, tuple(plan.closure.maximal))
+    errors = [off(_seen(plan, views, fade, epsilon, unit, n), n) for views in found]
+    best = int(np.argmin(errors))
+    return found[best], errors[best]
+
+
+def off(plan: MarginalPlan, n: float) -> float:
+    """The mean error of the workload's marginals, as a share of n, where cells have these variances."""
+    sums = [
+        expected_l1_noise(1, 1.0) * np.sqrt(variances) * plan.closure.cells[lines[:, -1]]
+        for lines, variances in zip(plan.asked, plan.cell_variances(), strict=True)
+    ]
+    return float(np.minimum(np.concatenate(sums) / max(n, 1.0), 2.0).mean())
+
+
+def left(plan: MarginalPlan, fade: Fade, *, n: float) -> MarginalPlan:
+    """What is expected to be left of every residual, once it is measured with the plan's variances."""
+    tau = fade.expected(plan, n)
+    v = plan.variances
+    both = np.divide(v * tau, v + tau, out=np.zeros(tau.size), where=v + tau > 0)
+    return replace(plan, variances=np.where(v > 0, both, tau))
+
+
+def _seen(
+    plan: MarginalPlan, views: Sequence[Attrs], fade: Fade, epsilon: Epsilon, unit: Unit, n: float
+) -> MarginalPlan:
+    """What is expected to be left of every residual, if these views are measured."""
+    closure = plan.closure
+    stddev = stddev_of(Marginal(()), epsilon / len(views), unit)
+    variance = min(max(stddev, 1e-6), 1e100) ** 2  # finite for any ε
+    precision = np.zeros(len(closure.members))
+    for view in views:
+        inside, cells = set(view), closure.domain.size(view)
+        held = np.array([inside.issuperset(attrs) for attrs in closure.members])
+        precision += held * closure.cells / (variance * cells)
+    known = np.divide(1.0, precision, out=np.zeros(precision.size), where=precision > 0)
+    return left(replace(plan, variances=known), fade, n=n)
+
+
+@lru_cache(maxsize=8)
+def covers(domain: Domain, asked: tuple[Attrs, ...]) -> tuple[tuple[Attrs, ...], ...]:
+    """Lists of views: for each number of attributes, such as hold all that is asked for, or its subsets.
+
+    >>> domain = Domain.of({"a": 2, "b": 2, "c": 2, "d": 2})
+    >>> pairs = tuple(itertools.combinations("abcd", 2))
+    >>> [len(found) for found in covers(domain, pairs)]
+    [4, 6, 3, 1]
+    """
+    attrs = domain.canonical({attr for one in asked for attr in one})
+    sizes = dict.fromkeys([*range(1, min(len(attrs), _MOST_ATTRIBUTES) + 1), len(attrs)])
+    found = []
+    for size in sizes:
+        wanted = {below for one in asked for below in itertools.combinations(one, min(size, len(one)))}
+        found.append(_greedy(domain, attrs, sorted(wanted), size))
+    return tuple(dict.fromkeys(found))
+
+
+def _greedy(domain: Domain, attrs: Attrs, wanted: Sequence[Attrs], size: int) -> tuple[Attrs, ...]:
+    """Views of at most so many attributes that hold all these sets, each grown from one that is left."""
+    members = np.array([[attr in one for attr in attrs] for one in wanted])
+    found = []
+    while len(members):
+        inside = members[0].copy()
+        while inside.sum() < size:
+            room = _MOST_CELLS // domain.size(tuple(itertools.compress(attrs, inside)))
+            fits = ~inside & np.array([domain.sizes[attr] <= room for attr in attrs])
+            if not fits.any():
+                break
+            missing = (members & ~inside).sum(axis=1)
+            # What an attribute completes counts most; what it brings near counts for less and less.
+            worth = np.where(missing > 0, 8.0**-missing, 0.0) @ members
+            inside[np.argmax(np.where(fits, worth, -1.0))] = True
+        found.append(tuple(itertools.compress(attrs, inside)))
+        members = members[(members & ~inside).any(axis=1)]
+    return tuple(found)

@@ -1,0 +1,174 @@
+"""Residuals of a table whose relations fade: each shrunk towards what the smaller marginals say.
+
+**Single attributes** are taken for skewed: a few values hold most of the records (``fit/skewed.py``).
+
+**Relations**, degree by degree, for all sets S of that degree:
+
+    μ   ← the counts of largest entropy with the marginals found below S
+    g_S ← r̂_S − R_S μ                                        what noisy answers say beyond them
+    r_S ← R_S (μ + k g_S),     k_i = s_S μ_i / (s_S μ_i + σ_S²)
+
+A cell is believed to stray from μ by s times what drawing records at random gives; σ_S² is the variance of
+its noise. How far tables of a degree stray is learned from all of them together (``SpreadPrior``), and s_S is
+the median of what that says of S. A residual that nobody measured stays at R_S μ; s is then the median of its
+degree, or of the degree below times ``fading``.
+
+**What is left of each**, for error bars: noise, and what shrinking takes away of the truth. The answers may
+have been too noisy to show how far the truth strays, so it is not believed to stray by less than the plan
+expected (planning.py), or than the values of attributes usually do (uncertainty/misplaced.py):
+
+    V_i = k_i² σ² + (1 − k_i)² max(s μ_i, c_S μ_i²)    at most σ²; with k = 0 where nobody measured
+
+Where noise is small, the answers stand; where it swamps them, what is left is the table of largest entropy
+with what could be told apart from noise.
+
+PRIVACY: a function of noisy answers; post-processing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.domain import Attrs, Domain
+from sidelight.fit.skewed import Noisy, denoised
+from sidelight.measurement import Measurement
+from sidelight.mechanisms.ladder.planning import Fade
+from sidelight.models.reconstruction import Reconstruction
+from sidelight.models.residuals import Estimate, Residuals, centred, residual_of, split
+from sidelight.queries.residual import Residual
+from sidelight.uncertainty.dispersion import SpreadPrior
+from sidelight.uncertainty.misplaced import skew
+
+Array = NDArray[np.float64]
+
+_LEAST = 1e-3
+"""Records, as a share of what is even, that no cell is believed to be without."""
+
+
+def told_by(
+    domain: Domain, measurements: Sequence[Measurement], members: Sequence[Attrs]
+) -> dict[Attrs, Estimate]:
+    """What noisy marginals or residuals say of these residuals, each an inverse-variance mean."""
+    found: dict[Attrs, Estimate] = {}
+    for made in measurements:
+        if isinstance(made.query, Residual):
+            parts = split(domain, made)
+        else:
+            held = set(made.query.attrs)
+            parts = [(attrs, residual_of(domain, made, attrs)) for attrs in members if held.issuperset(attrs)]
+        for attrs, part in parts:
+            found[attrs] = part.averaged(found[attrs]) if attrs in found else part
+    return found
+
+
+def faded(
+    domain: Domain,
+    told: Mapping[Attrs, Estimate],
+    members: Sequence[Attrs],
+    *,
+    total: float,
+    fade: Fade,
+) -> Residuals:
+    """All these residuals, from those that noisy answers told of: single attributes are among these.
+
+    The members hold all of their subsets.
+
+    >>> domain = Domain.of({"a": 2, "b": 2})
+    >>> told = {("a",): Estimate(np.array([30.0, -30.0]), 1.0), ("b",): Estimate(np.array([2.0, -2.0]), 1e4)}
+    >>> known = faded(domain, told, [("a",), ("b",), ("a", "b")], total=100.0, fade=Fade(0.3, 0.1))
+    >>> known.count(("a", "b")).round(0).tolist()
+    [[40.0, 40.0], [10.0, 10.0]]
+    """
+    found: dict[Attrs, Estimate] = {(): Estimate(np.array(float(total)), 0.0)}
+    singles = [attrs for attrs in members if len(attrs) == 1]
+    for one_way, single in zip(singles, denoised([_single(told[a], total) for a in singles]), strict=True):
+        cells = single.counts.size
+        variance = _left_of_single(
+            single.variance, told[one_way].variance * (cells - 1) / cells, total, cells
+        )
+        found[one_way] = Estimate(centred(single.counts), variance * cells / (cells - 1))
+    prior = SpreadPrior(total, 0.0)
+    spread = 1.0
+    for degree in range(2, max(map(len, members), default=0) + 1):
+        below = Reconstruction(Residuals(domain, dict(found)))
+        sets = {
+            attrs: _Set.of(domain, attrs, below.of_largest_entropy(attrs), told.get(attrs))
+            for attrs in members
+            if len(attrs) == degree
+        }
+        likely = {attrs: one.likelihood(prior.grid) for attrs, one in sets.items() if one.told is not None}
+        pooled = prior.pooled(likely.values())
+        spread = float(pooled.quartiles[1]) if likely else fade.fading * spread
+        for attrs, one in sets.items():
+            own = pooled.median(likely[attrs]) if attrs in likely else spread
+            found[attrs] = one.shrunk(own, fade.strength(degree))
+    return Residuals(domain, found)
+
+
+def _left_of_single(posterior: float, noise: float, total: float, cells: int) -> float:
+    """The variance of a value's count, where its answer was shrunk towards n over the number of values."""
+    kept = min(posterior / noise, 1.0) if noise > 0 else 1.0
+    usual = (skew(cells) - 1) * (total / cells) ** 2
+    return min(noise, max(posterior, kept**2 * noise + (1 - kept) ** 2 * usual))
+
+
+def _single(told: Estimate, total: float) -> Noisy:
+    """What noisy answers say of one attribute's counts."""
+    cells = told.values.size
+    stddev = math.sqrt(told.variance * (cells - 1) / cells)
+    return Noisy.of(told.values + total / cells, stddev, total=total)
+
+
+@dataclass(frozen=True, eq=False)
+class _Set:
+    """A residual, what is expected of it, and what noisy answers say."""
+
+    expected: Array
+    """μ."""
+    told: Estimate | None
+    share: float
+    """In how many dimensions the residual lies, for each cell."""
+
+    @classmethod
+    def of(cls, domain: Domain, attrs: Attrs, expected: Array, told: Estimate | None) -> "_Set":
+        cells = math.prod(domain.sizes[attr] for attr in attrs)
+        contrasts = math.prod(domain.sizes[attr] - 1 for attr in attrs)
+        return cls(expected, told, contrasts / cells)
+
+    @property
+    def mass(self) -> Array:
+        """What drawing records at random gives: the variance of each cell at s = 1."""
+        return np.asarray(self.expected + _LEAST * self.expected.mean())
+
+    @property
+    def noise(self) -> float:
+        """The variance of the noise in a cell."""
+        assert self.told is not None
+        return self.told.variance * self.share
+
+    @property
+    def gap(self) -> Array:
+        assert self.told is not None
+        return self.told.values - centred(self.expected)
+
+    def likelihood(self, grid: Array) -> Array:
+        """Of each s, up to a factor; cells of a residual are not free, so each counts for less than one."""
+        square, mass = self.gap.reshape(-1) ** 2, self.mass.reshape(-1)
+        logs = np.empty(grid.size)
+        for place, spread in enumerate(grid):
+            variance = spread * mass + self.noise
+            logs[place] = -0.5 * self.share * float((np.log(variance) + square / variance).sum())
+        return np.asarray(np.exp(logs - logs.max()))
+
+    def shrunk(self, spread: float, strength: float) -> Estimate:
+        """The residual by this s, with the variance that is left of it; ``strength`` is c_S of the plan."""
+        strays = np.maximum(spread * self.mass, strength * self.mass**2)
+        if self.told is None:
+            return Estimate(centred(self.expected), float(strays.mean()) / self.share)
+        kept = spread * self.mass / (spread * self.mass + self.noise)
+        left = kept**2 * self.noise + (1 - kept) ** 2 * strays
+        variance = min(float(left.mean()) / self.share, self.told.variance)
+        return Estimate(centred(self.expected + kept * self.gap), variance)

@@ -1,0 +1,43 @@
+"""What a ledger says to a plan: whether its budget is enough, and what its policy has against it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sidelight.errors import BudgetExhausted, PolicyError
+from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.purpose import Purpose
+
+if TYPE_CHECKING:
+    from sidelight.releases.plan import Plan
+
+
+@dataclass(frozen=True)
+class LedgerAnswer:
+    """A ledger's answer, as things are now; nothing is set aside."""
+
+    can_pay: bool
+    """Whether its budget is enough."""
+    refusal: str = ""
+    """What its policy has against the run, in a sentence; empty where it allows the run."""
+
+    @classmethod
+    def to(cls, planned: "Plan", ledger: Ledger, said: Purpose | None = None) -> "LedgerAnswer":
+        """What this ledger says to a plan, of whose purpose so much was said."""
+        try:
+            ledger.require(planned.allotment, planned.purpose(said))
+        except PolicyError as refusal:  # a ledger looks at its budget first
+            return cls(can_pay=True, refusal=str(refusal))
+        except BudgetExhausted:
+            return cls(can_pay=False)
+        return cls(can_pay=True)
+
+    def __str__(self) -> str:
+        if self.refusal:
+            return f"can pay for it, but its policy does not allow it: {self.refusal}"
+        return "can pay for it" if self.can_pay else "CANNOT pay for it"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The same for a program."""
+        is_allowed = self.can_pay and not self.refusal
+        return {"affordable": self.can_pay, "allowed": is_allowed, "refusal": self.refusal or None}

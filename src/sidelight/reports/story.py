@@ -1,0 +1,61 @@
+"""What was spent of a table over time, as a picture: in the report, and by `sidelight ledger show --svg`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from html import escape
+
+from sidelight.releases.card import PastRun
+from sidelight.reports.words import counted, shortened
+
+_WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 240, 52, 16, 16, 34
+_NAMED = 24
+"""Most runs that are named at their steps."""
+
+
+def story(key: str, runs: Sequence[PastRun], *, is_alone: bool = False) -> str:
+    """Steps of the budget that was used up, run by run; ``is_alone``: a file of its own, with a ground."""
+    times = [run.when for run in runs]
+    first, last = min(times), max(times)
+    length = max((last - first).total_seconds(), 1.0)
+
+    def across(when: datetime) -> float:
+        share = (when - first).total_seconds() / length if len(set(times)) > 1 else 0.5
+        return _LEFT + 12 + share * (_WIDE - _LEFT - _RIGHT - 24)
+
+    def up(share: float) -> float:
+        return _HIGH - _BOTTOM - min(share, 1.0) * (_HIGH - _TOP - _BOTTOM)
+
+    parts = ['<rect width="720" height="240" fill="#fff"/>'] if is_alone else []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = up(share)
+        stroke = "#b3261e" if share == 1.0 else "#9aa4b2"
+        parts.append(
+            f'<path d="M{_LEFT} {y:.1f}H{_WIDE - _RIGHT}" stroke="{stroke}" stroke-opacity="0.5"/>'
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{share:.0%}</text>'
+        )
+    path, before = f"M{_LEFT} {up(0):.1f}", 0.0
+    for run in runs:
+        x = across(run.when)
+        path += f"H{x:.1f}V{up(run.used):.1f}"
+        if len(runs) <= _NAMED and run.used > before:
+            name = escape(shortened(run.what, 12))
+            parts.append(f'<text x="{x - 4:.1f}" y="{up(run.used) - 5:.1f}" text-anchor="end">{name}</text>')
+        before = run.used
+    area = f"{path}H{_WIDE - _RIGHT}V{up(0):.1f}Z"
+    parts.insert(1 if is_alone else 0, f'<path d="{area}" fill="#2563a8" fill-opacity="0.35"/>')
+    parts.append(f'<path d="{path}H{_WIDE - _RIGHT}" stroke="#2563a8" stroke-width="2" fill="none"/>')
+    for when, anchor in ((first, "start"), (last, "end")) if first != last else ((first, "middle"),):
+        parts.append(
+            f'<text x="{across(when):.1f}" y="{_HIGH - 12}" text-anchor="{anchor}">{when:%Y-%m-%d}</text>'
+        )
+    told = (
+        f"{counted(len(runs), 'run')} from {first:%Y-%m-%d} to {last:%Y-%m-%d}; "
+        f"{runs[-1].used:.0%} of the budget is used."
+    )
+    style = ' font-family="Helvetica, Arial, sans-serif" font-size="12"' if is_alone else ""
+    space = ' xmlns="http://www.w3.org/2000/svg"' if is_alone else ""
+    return (
+        f'<svg{space} viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-labelledby="{key}-t {key}-d"{style}>'
+        f'<title id="{key}-t">The budget over time</title><desc id="{key}-d">{escape(told)}</desc>'
+        f"{''.join(parts)}</svg>"
+    )

@@ -1,0 +1,1 @@
+"""The studio: sidelight as a local web page, for the people who decide."""

@@ -1,0 +1,172 @@
+"""Charts of the studio, drawn as the report's are: histograms, error against ε, the ledger over time."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sidelight.data.columns.column import Column
+from sidelight.evaluation.rehearsal import Rehearsal
+from sidelight.privacy.statement import Statement
+from sidelight.reports import svg
+from sidelight.reports.figures import one_way_chart
+from sidelight.reports.pictures import OneWay, arranged, labels_of
+from sidelight.reports.words import percent, shortened
+
+Array = NDArray[np.float64]
+
+_MOST_BARS = 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 540, 16, 250
+"""The corners of the axes of a curve."""
+
+
+def spark(column: Column, counts: Array) -> str:
+    """A column's public values as a few bars, small enough for a line of a table."""
+    together = math.ceil(len(counts) / _MOST_BARS)
+    merged = np.add.reduceat(counts, np.arange(0, len(counts), together))
+    top, wide = max(float(merged.max()), 1e-9), 120 / len(merged)
+    bars = [
+        svg.bar(place * wide, 33 - 32 * count / top, max(wide - 1, 0.6), 32 * count / top)
+        for place, count in enumerate(merged.tolist())
+    ]
+    axis = '<path class="axis" d="M0 33.500H120"/>'
+    return f'<svg viewBox="0 0 120 34" aria-hidden="true" focusable="false">{"".join(bars)}{axis}</svg>'
+
+
+def histogram(key: str, column: Column, counts: Array) -> str:
+    """A column's public values, with labels."""
+    labels, ordered = labels_of(column)
+    values = arranged(column.name, labels, counts, ordered=ordered)
+    drawn = OneWay(values, values.merge(counts), half=None, stddev=None, model_error=None, about="")
+    return one_way_chart(key, drawn)
+
+
+class _Axes:
+    """Both axes in logarithms."""
+
+    def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
+        self._x = math.log(min(xs)), math.log(max(xs))
+        low, high = math.log(max(min(ys), 1e-5)), math.log(max(max(ys), 1e-5))
+        self._y = low - 0.12, high + 0.12
+
+    def x(self, value: float) -> float:
+        first, last = self._x
+        share = 0.5 if last == first else (math.log(value) - first) / (last - first)
+        return _LEFT + min(max(share, 0.0), 1.0) * (_RIGHT - _LEFT)
+
+    def y(self, value: float) -> float:
+        low, high = self._y
+        return _BOTTOM - (math.log(max(value, 1e-5)) - low) / (high - low) * (_BOTTOM - _TOP)
+
+    def ticks(self) -> list[float]:
+        """Round numbers along the upright axis."""
+        low, high = math.exp(self._y[0]), math.exp(self._y[1])
+        for heads in (
+            (1, 10),
+            (1, 2, 5),
+            (1, 1.5, 2, 3, 4, 5, 6, 8),
+            tuple(1 + step / 10 for step in range(90)),
+        ):
+            found = [m * 10.0**e for e in range(-5, 3) for m in heads if low <= m * 10.0**e <= high]
+            if len(found) >= 3:
+                break
+        return found[:: math.ceil(len(found) / 6)] if found else [math.sqrt(low * high)]
+
+
+def error_curve(key: str, played: Rehearsal, chosen: float | None) -> str:
+    """Error against ε as it was rehearsed; where one ε is chosen, the error to expect there."""
+    name = played.mechanisms[0]
+    points = played.of(name)
+    axes = _Axes([one.epsilon for one in points], [error for one in points for error in one.errors])
+    parts = []
+    for tick in axes.ticks():
+        y = axes.y(tick)
+        parts.append(f'<path class="grid-line" d="M{_LEFT} {svg.at(y)}H{_RIGHT}"/>')
+        parts.append(svg.label(_LEFT - 8, y + 4, percent(tick), "end quiet"))
+    for one in points:
+        parts.append(svg.label(axes.x(one.epsilon), _BOTTOM + 19, f"{one.epsilon:g}", "mid quiet"))
+    parts.append(f'<path class="axis" d="M{_LEFT} {_BOTTOM}H{_RIGHT}"/>')
+    parts.append(svg.label((_LEFT + _RIGHT) / 2, _BOTTOM + 40, "ε", "mid"))
+    line = " ".join(f"{svg.at(axes.x(one.epsilon))},{svg.at(axes.y(one.error))}" for one in points)
+    parts.append(f'<polyline class="curve" points="{line}"/>')
+    for one in points:
+        at = svg.at(axes.x(one.epsilon))
+        ends = svg.at(axes.y(min(one.errors))), svg.at(axes.y(max(one.errors)))
+        parts.append(f'<path class="range" d="M{at} {ends[0]}V{ends[1]}"/>')
+        parts.append(f'<circle class="point" cx="{at}" cy="{svg.at(axes.y(one.error))}" r="4.500"/>')
+    error = None if chosen is None else played.error_at(chosen, name)
+    if chosen is not None and error is not None:
+        at, high = svg.at(axes.x(chosen)), svg.at(axes.y(error))
+        parts.append(
+            f'<g id="{key}-marker"><path class="marker" d="M{at} {_TOP}V{_BOTTOM}"/>'
+            f'<circle class="marker-dot" cx="{at}" cy="{high}" r="5.500"/></g>'
+        )
+    told = "; ".join(f"ε = {one.epsilon:g}: {percent(one.error)}" for one in points)
+    return svg.drawing(key, "Error against ε, rehearsed on public data", f"{told}.", 560, 300, parts)
+
+
+def slider_steps(played: Rehearsal, steps: int = 60) -> list[tuple[float, float, float, float]]:
+    """For each stop of the slider: ε, the error to expect, and where its point lies in the picture."""
+    name = played.mechanisms[0]
+    points = played.of(name)
+    axes = _Axes([one.epsilon for one in points], [error for one in points for error in one.errors])
+    first, last = points[0].epsilon, points[-1].epsilon
+    found = []
+    for step in range(steps + 1):
+        raw = first * (last / first) ** (step / steps)
+        epsilon = min(max(float(f"{raw:.2g}"), first), last)
+        error = played.error_at(epsilon, name)
+        if error is not None:
+            found.append((epsilon, error, round(axes.x(epsilon), 1), round(axes.y(error), 1)))
+    return found
+
+
+def meaning_curve(key: str, points: Sequence[tuple[float, float]], chosen: tuple[float, float] | None) -> str:
+    """How many of those he suspects rightly an attacker can find, against ε."""
+
+    def x(epsilon: float) -> float:
+        return _LEFT + (math.log10(epsilon) + 1) / 2 * (_RIGHT - _LEFT)
+
+    def y(caught: float) -> float:
+        return _BOTTOM - caught * (_BOTTOM - _TOP)
+
+    parts = []
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(f'<path class="grid-line" d="M{_LEFT} {svg.at(y(tick))}H{_RIGHT}"/>')
+        parts.append(svg.label(_LEFT - 8, y(tick) + 4, percent(tick), "end quiet"))
+    for epsilon in (0.1, 0.3, 1.0, 3.0, 10.0):
+        parts.append(svg.label(x(epsilon), _BOTTOM + 19, f"{epsilon:g}", "mid quiet"))
+    parts.append(f'<path class="axis" d="M{_LEFT} {_BOTTOM}H{_RIGHT}"/>')
+    parts.append(svg.label((_LEFT + _RIGHT) / 2, _BOTTOM + 40, "ε", "mid"))
+    line = " ".join(f"{svg.at(x(epsilon))},{svg.at(y(caught))}" for epsilon, caught in points)
+    parts.append(f'<polyline class="curve" points="{line}"/>')
+    if chosen is not None and 0.1 <= chosen[0] <= 10:
+        at, high = svg.at(x(chosen[0])), svg.at(y(chosen[1]))
+        parts.append(f'<path class="marker" d="M{at} {_TOP}V{_BOTTOM}"/>')
+        parts.append(f'<circle class="marker-dot" cx="{at}" cy="{high}" r="5.500"/>')
+    told = "; ".join(f"ε = {e:g}: {percent(c)}" for e, c in points if e in (0.1, 1.0, 10.0))
+    return svg.drawing(
+        key, "How many people an attacker can find, against ε", f"At most {told}.", 560, 300, parts
+    )
+
+
+def timeline(key: str, statement: Statement) -> str:
+    """How much of the budget was used after each run; what an open run holds is apart."""
+    rows = [(run, share) for run, share, _ in statement.after_each]
+    left, right, high = 150, 500, 30
+    parts, before = [], 0.0
+    for place, (run, after) in enumerate(rows):
+        y = 6 + place * high
+        when = run.when[:16].replace("T", " ")
+        parts.append(svg.label(left - 10, y + 15, when, "end quiet"))
+        parts.append(svg.bar(left, y, right - left, 20, "left-bar"))
+        parts.append(svg.bar(left, y, (right - left) * before, 20, "bar-soft"))
+        kind = "held-bar" if run.is_open else "spent-bar"
+        parts.append(
+            svg.bar(left + (right - left) * before, y, max((right - left) * (after - before), 1), 20, kind)
+        )
+        parts.append(svg.label(right + 8, y + 15, f"{after:.0%}", "start"))
+        before = after
+    told = "; ".join(f"{shortened(run.label, 40)}: {share:.0%} used after it" for run, share in rows)
+    return svg.drawing(key, "Spending over time", f"{told}.", 560, 12 + high * max(len(rows), 1), parts)

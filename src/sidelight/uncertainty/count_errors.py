@@ -1,0 +1,317 @@
+"""How far a released count may be off, and why: noise, or the model.
+
+Where some measured marginal holds the attributes asked for, the noise is known: every one that does says
+
+    y ~ (x, σ²)     with 1/σ² the sum of their precisions on a cell; sums of cells add variances
+
+and a fit that follows the answers is off by that noise, and by as much as it does not follow them:
+
+    noise σ²,      model m v,      m = max(0, Σ h (y − μ)² − Σ h σ²) / Σ h v       (y: their mean)
+
+(Where the number of records is public, the errors of all c cells sum to 0, and the noise is σ² (1 − 1/c).)
+
+A fit that weighs a prior against the answers is off by less noise, for some model (see dispersion.py):
+
+    noise w²σ²,    model (1 − w)² s′v + m v,     w = s v / (s v + σ²),     s′ = max(s, s₀)
+
+where s₀ is what is known beside the fit's own s: for one attribute the sampling error of the public records,
+which no prior on a single attribute escapes; for several the level of all that was measured, see below. Such
+a fit is (1 − w)² (σ² + s′v) from the answers on purpose; what it is further off counts as m, as above.
+
+Where nothing measured the attributes together, there is the model alone, and s is the level that the
+measurements found (model_error.py): model s v. Noise reaches such counts through each single attribute: an
+error e in the count of one value moves a cell by about e times the share of the cell's other values,
+
+    noise Σ_a σ_a² (μ_rest / n)²      (a value that noise drove to 0 may well have records)
+
+and the part of it that s holds already is counted twice, to be safe. Where a measured marginal counted rare
+values together, cells without such values have the noise of its answers, and the others these errors.
+
+Where a model is made from residuals, or from Fourier coefficients, which tell of residuals, the noise of
+every count and of every sum is known exactly (models/residuals.py), and there is no model to err. Its
+intervals are those of least squares (unbiased.py), and no standard error is above that of least squares.
+Marginals with a residual that nobody measured are the model's, as above; s is what it expects to be off.
+
+An attribute that neither noisy answers nor public data tell of has no interval: its counts are a mere start.
+
+All of this is a guess of how large errors are. Where quality was measured, both parts are fitted to it
+(calibration.py), and attributes that nothing told of have an interval, too.
+
+Errors of the model are taken to add up as counts of records drawn at random do. Everything is computed
+from released outputs, and so is free. What it cannot know: whether the marginals that nobody measured are
+like those that somebody did.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sidelight.data.count_source import ManyCountSource
+from sidelight.data.domain import Attrs
+from sidelight.measurement import Measurement, noise_stddev
+from sidelight.models.model import Model
+from sidelight.models.products import Products
+from sidelight.models.reconstruction import Reconstruction
+from sidelight.models.residuals import Residuals
+from sidelight.queries.merged import Merged
+from sidelight.queries.query import Fourier, Marginal
+from sidelight.uncertainty.calibration import Calibration, Parts, strayed
+from sidelight.uncertainty.dispersion import variance_at_one
+from sidelight.uncertainty.error_bars import ErrorBars, Reach, Source
+from sidelight.uncertainty.misplaced import Misplaced, skew
+from sidelight.uncertainty.model_error import ModelDispersion, pairs, pairs_of
+from sidelight.uncertainty.unbiased import Unbiased, least_squares
+
+Array = NDArray[np.float64]
+
+
+class CountErrors:
+    """The errors of a release's counts, from its measurements and its card."""
+
+    def __init__(
+        self,
+        model: Model,
+        measurements: Sequence[Measurement],
+        told: ModelDispersion | None,
+        calibration: Calibration | None = None,
+        *,
+        total_is_public: bool = False,
+    ) -> None:
+        """``told`` is the card's ``model_error``; None where no measurement counted records.
+
+        ``calibration`` is the card's, too; None where quality was not measured. ``total_is_public`` is what
+        the unit says of the number of records.
+        """
+        self._model, self._calibration, self._total_is_public = model, calibration, total_is_public
+        self._made = measurements
+        self._measured = [made for made in measurements if isinstance(made.query, Marginal)]
+        self._merged = [made for made in measurements if isinstance(made.query, Merged)]
+        self._pairs = pairs_of(measurements)
+        self._about = {attr for made in measurements for attr in made.query.attrs}
+        self._told = told is not None
+        error = told or ModelDispersion(levels={}, trials={})
+        self._levels, self._untold = error.levels, frozenset(error.untold)
+        public = model.domain.attrs if error.told_by_public is None else error.told_by_public
+        self._told_by_public = frozenset(public)
+        self._spreads = {frozenset(one.attrs): (one.s, one.sampling) for one in error.spreads}
+        self._singles: dict[str, Array | None] = {}
+        self._last: tuple[Attrs, ErrorBars] | None = None
+
+    def bars(self, attrs: Attrs) -> ErrorBars:
+        """The counts over these attributes, with their errors; whoever asks again at once gets the same."""
+        if self._last is None or self._last[0] != attrs:
+            self._last = attrs, self._bars(attrs)
+        return self._last[1]
+
+    def _bars(self, attrs: Attrs) -> ErrorBars:
+        if not attrs and self._total_is_public:
+            total = np.array(self._model.total)
+            return ErrorBars(total, np.zeros(()), np.zeros(()), float(total), "public", sampling=np.zeros(()))
+        guessed = self._guessed(attrs, self._model.count(attrs))
+        if self._calibration is None or not self._about:
+            # Where nothing was measured, as by DualQuery, cells without a record hide what they hold.
+            return guessed
+        known, model = self._calibration.level(attrs)
+        if guessed.unbiased is not None:
+            return guessed.scaled(known)
+        parts = self._parts(attrs, guessed)
+        noise = guessed.noise_variance
+        left = parts.known if noise is None else parts.known - noise
+        found = replace(
+            guessed,
+            noise_variance=None if noise is None else known * noise,
+            model_variance=known * left + strayed(parts.sampling, model),
+            reaches=tuple(replace(one, variance=known * one.variance) for one in guessed.reaches),
+            common=known * guessed.common,
+            is_calibrated=True,
+        )
+        error = found.expected_error
+        assert error is not None
+        return replace(found, misplaced=Misplaced.of(found.estimate, found.total, share=error / 2))
+
+    def parts(self, wanted: Sequence[Attrs]) -> Iterator[Parts]:
+        """The variances that calibration weighs, of many marginals in any order."""
+        if isinstance(self._model, ManyCountSource):
+            counted = self._model.count_each(wanted)
+        else:
+            counted = ((place, self._model.count(attrs)) for place, attrs in enumerate(wanted))
+        for place, counts in counted:
+            yield self._parts(wanted[place], self._guessed(wanted[place], counts))
+
+    def _parts(self, attrs: Attrs, bars: ErrorBars) -> Parts:
+        """What is known, and what drawing at random would give."""
+        assert bars.sampling is not None  # these are whole marginals
+        known = np.zeros(bars.estimate.shape) if bars.noise_variance is None else bars.noise_variance
+        model = 0.0 if bars.model_variance is None else bars.model_variance
+        known = known + np.where(bars.sampling > 0, 0.0, model)
+        values = math.prod(self._model.domain.size((attr,)) for attr in self._untold & set(attrs))
+        # The model starts from even counts; of many values a few are common, so each is off by more. What
+        # is off in the other attributes is multiplied by it.
+        known = skew(values) * known + (skew(values) - 1) * bars.estimate**2
+        level = None
+        if bars.model_variance is not None and bars.sampling.any():
+            level = float(bars.model_variance.sum() / bars.sampling.sum())
+        most = None if bars.unbiased is None else bars.unbiased.variance
+        return Parts(attrs, bars.estimate, known, bars.sampling, level, most)
+
+    def _guessed(self, attrs: Attrs, counted: ArrayLike) -> ErrorBars:
+        """The errors before they are fitted to measured quality."""
+        domain = self._model.domain
+        counts = np.asarray(counted, dtype=np.float64)
+        total = max(self._model.total, 1e-12)
+        at_one = variance_at_one(counts, total=total, cells=counts.size)
+        expected = None
+        known = self._known
+        if known is not None and known.holds(attrs):
+            variance = np.broadcast_to(known.variance(attrs), counts.shape)
+            unbiased = self._unbiased(attrs, counts.shape)
+            if unbiased is not None or self._least_squares is None:
+                return ErrorBars(
+                    counts, variance, np.zeros(counts.shape), total, "private",
+                    of_sum=partial(known.variance_of_sum, attrs), sampling=np.zeros(counts.shape),
+                    unbiased=unbiased,
+                )  # fmt: skip
+            # A part was left to the model, as LADDER does: that errs most where most records are.
+            expected = float(variance.sum()) / max(float(at_one.sum()), 1e-12)
+        stddev = noise_stddev(self._measured, attrs, domain)
+        if stddev is None:
+            s = self._level(attrs) if expected is None else expected
+            source: Source = "unmeasured" if self._about and not self._about.issuperset(attrs) else "model"
+            if s is None:
+                return ErrorBars(counts, None, None, total, source, sampling=at_one)
+            reaches = self._reaches(attrs, counts / total)
+            through = np.sum([reach.variances() for reach in reaches], axis=0) if reaches else None
+            bars = ErrorBars(counts, through, s * at_one, total, source, reaches, sampling=at_one)
+            return self._but_for_merged(attrs, bars)
+        answers = np.full(counts.shape, stddev**2)
+        # Errors of cells that sum to a number that is known have a mean of 0.
+        common = stddev**2 / counts.size if self._total_is_public else 0.0
+        noise = answers - common
+        if not self._told:
+            return ErrorBars(
+                counts, noise, None, total, "private", common=common, sampling=np.zeros(counts.shape)
+            )
+        finest = max(self._holding(attrs), key=lambda made: made.precision / domain.size(made.query.attrs))
+        spread = self._spreads.get(frozenset(finest.query.attrs))
+        if spread is None or not attrs:  # no prior tells how many records there are
+            off = self._misfit(attrs, counts, at_one, stddev, meant=answers)
+            return ErrorBars(
+                counts, noise, off * at_one, total, "private", common=common, sampling=np.zeros(counts.shape)
+            )
+        s, sampling = spread
+        least = sampling if len(finest.query.attrs) == 1 else self._levels.get("unmet", s)
+        weight = s * at_one / (s * at_one + answers)
+        model = (1 - weight) ** 2 * max(s, least) * at_one
+        # Weighted records, in the end, cannot follow all that many precise answers say.
+        off = self._misfit(attrs, counts, at_one, stddev, meant=(1 - weight) ** 2 * answers + model)
+        is_told = self._told_by_public.issuperset(attrs)
+        return ErrorBars(
+            counts, weight**2 * noise, model + off * at_one, total, "both" if is_told else "private",
+            sampling=at_one,
+        )  # fmt: skip
+
+    def _unbiased(self, attrs: Attrs, shape: tuple[int, ...]) -> Unbiased | None:
+        """What least squares says; None where the answers are not at hand."""
+        answers = self._least_squares
+        if answers is None or not answers.holds(attrs):
+            return None
+        variance = np.broadcast_to(answers.variance(attrs), shape)
+        return Unbiased(answers.count(attrs), variance, partial(answers.variance_of_sum, attrs))
+
+    @cached_property
+    def _known(self) -> Residuals | Products | None:
+        """The residuals that the model was made from: its own, or those that Fourier coefficients tell of."""
+        if isinstance(self._model, Reconstruction):
+            return self._model.known
+        made = [one for one in self._made if isinstance(one.query, Fourier)]
+        has_total = any(not one.query.attrs for one in made)
+        total = None if has_total else self._model.total
+        return Residuals.of(self._model.domain, made, total=total) if made else None
+
+    @cached_property
+    def _least_squares(self) -> Residuals | Products | None:
+        if isinstance(self._model, Reconstruction):
+            return least_squares(self._model, self._made) if self._made else None
+        return self._known
+
+    def _but_for_merged(self, attrs: Attrs, bars: ErrorBars) -> ErrorBars:
+        """The same, but for cells that were measured by themselves while rare values were merged."""
+        held = [made for made in self._merged if set(made.query.attrs) == set(attrs)]
+        if not held or bars.noise_variance is None or bars.model_variance is None:
+            return bars
+        made, merged = held[0], cast(Merged, held[0].query)
+        shape = self._model.domain.project(merged.attrs).shape
+        turned = [merged.attrs.index(attr) for attr in attrs]
+        alone = merged.alone.transpose(turned)
+        answered = merged.transpose(made.answer, shape).transpose(turned)
+        at_one = variance_at_one(bars.estimate, total=bars.total, cells=alone.size)
+        told = np.where(alone, at_one / (at_one + made.stddev**2), 0.0)
+        off = _beyond(told, answered - bars.estimate, at_one, meant=np.array(made.stddev**2))
+        return replace(
+            bars,
+            noise_variance=np.where(alone, made.stddev**2, bars.noise_variance),
+            model_variance=np.where(alone, off * at_one, bars.model_variance),
+            source="private",
+            reaches=(),
+            sampling=np.where(alone, 0.0, at_one),
+        )
+
+    def _level(self, attrs: Attrs) -> float | None:
+        """The s of marginals like this one; where none was tried, that of the rest, which is larger."""
+        if self._untold & set(attrs):
+            return None
+        is_met = pairs(attrs) <= self._pairs
+        unmet = self._levels.get("unmet")
+        return self._levels.get("met", unmet) if is_met else unmet
+
+    def _reaches(self, attrs: Attrs, shares: Array) -> tuple[Reach, ...]:
+        """The noise of each single attribute whose counts have some."""
+        if len(attrs) < 2:
+            return ()
+        singles = [self._noise_of_single(attr) for attr in attrs]
+        return tuple(
+            Reach(axis, variance, shares.sum(axis=axis, keepdims=True))
+            for axis, variance in enumerate(singles)
+            if variance is not None
+        )
+
+    def _noise_of_single(self, attr: str) -> Array | None:
+        if attr not in self._singles:
+            self._singles[attr] = self._guessed((attr,), self._model.count((attr,))).noise_variance
+        return self._singles[attr]
+
+    def _holding(self, attrs: Attrs) -> list[Measurement]:
+        """The measured marginals that hold all these attributes."""
+        return [made for made in self._measured if set(attrs) <= set(made.query.attrs)]
+
+    def _misfit(self, attrs: Attrs, counts: Array, at_one: Array, stddev: float, *, meant: Array) -> float:
+        """How far these counts are off from the noisy answers to them, beyond what is meant, as an s."""
+        domain = self._model.domain
+        answered = np.zeros(counts.shape)
+        for made in self._holding(attrs):
+            held = made.query.attrs
+            summed = made.precision * domain.size(attrs) / domain.size(held)
+            answered += (
+                summed * stddev**2 * _summed(made.answer.reshape(domain.project(held).shape), held, attrs)
+            )
+        told = at_one / (at_one + stddev**2)  # hardly anything, of cells that noise swamps
+        return _beyond(told, answered - counts, at_one, meant=meant)
+
+
+def _beyond(told: Array, off: Array, at_one: Array, *, meant: Array) -> float:
+    """How far answers are off beyond what is meant, as an s, by what each cell has to say."""
+    spread = float((told * at_one).sum())
+    beyond = float((told * (off**2 - meant)).sum())
+    return max(0.0, beyond) / spread if spread > 0 else 0.0
+
+
+def _summed(counts: Array, held: Attrs, attrs: Attrs) -> Array:
+    """A marginal's counts summed down to some of its attributes, axes in the order asked."""
+    rest = tuple(axis for axis, attr in enumerate(held) if attr not in attrs)
+    kept = [attr for attr in held if attr in attrs]
+    return np.asarray(counts.sum(axis=rest).transpose([kept.index(attr) for attr in attrs]))

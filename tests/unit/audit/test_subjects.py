@@ -1,0 +1,33 @@
+"""What is audited: every mechanism there is, with settings that it knows."""
+
+import pytest
+
+import torched
+from commands import sidelight
+from sidelight.audit.neighbours import UNITS, Asked
+from sidelight.audit.subjects import SUBJECTS
+from sidelight.mechanisms.registry import names
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=torched.torched(name)) for name in SUBJECTS])
+def test_every_subject_can_be_built_with_and_without_the_planted_bug(name, is_planted):
+    subject = SUBJECTS[name]
+    for unit in subject.units:
+        case = subject.case(Asked(unit=UNITS[unit], budget=subject.budget, is_planted=is_planted))
+
+        assert len(case.neighbours) == 2
+        assert 0 < float(case.claim) <= subject.budget.epsilon
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_mechanism_of_the_registry_is_audited(name):
+    assert name in SUBJECTS
+
+
+def test_names_with_commas_are_told_apart_where_an_audit_is_not_found(tmp_path):
+    done = sidelight("audit", "hdm", folder=tmp_path)
+
+    assert done.returncode == 2
+    assert "'barak', 'barak, pure', 'mwem'" in done.stderr
+    assert "Did you mean 'hdmm'?" in done.stderr

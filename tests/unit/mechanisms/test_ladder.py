@@ -1,0 +1,233 @@
+"""LADDER: what it plans, what it shrinks, and what it costs."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import cards
+from sidelight.curator.curator import Curator
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
+from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.evaluation.workload_errors import workload_error
+from sidelight.measurement import Measurement
+from sidelight.mechanisms.hdmm.hdmm import HDMM
+from sidelight.mechanisms.hdmm.planning import MarginalPlan
+from sidelight.mechanisms.ladder.ladder import Ladder
+from sidelight.mechanisms.ladder.planning import Fade, best_views, covers, left, off, residuals
+from sidelight.mechanisms.ladder.shrinking import faded, told_by
+from sidelight.models.residuals import Estimate, centred
+from sidelight.privacy.budget import Budget, Epsilon, Rho
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
+from sidelight.privacy.unit import Unit
+from sidelight.queries.query import Marginal, Range
+from sidelight.queries.workload import Workload
+from sidelight.testing import SeededNoise
+
+UNITS = [Unit("replace"), Unit("add-or-remove")]
+DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2, "d": 4})
+TRIPLES = Workload.marginals(DOMAIN, degree=3)
+FADE = Fade(pairs=0.3, fading=0.1)
+
+
+def best(workload=TRIPLES, domain=DOMAIN):
+    weights = {query.attrs: 1.0 for query in workload}
+    return MarginalPlan.of(domain, weights, objective="mean").without_total()
+
+
+def degrees(plan):
+    """How many residuals of each degree are measured."""
+    found = [len(attrs) for attrs, v in zip(plan.closure.members, plan.variances, strict=True) if v > 0]
+    return [found.count(degree) for degree in (1, 2, 3)]
+
+
+def binary(records, *, seed=0, attributes=5):
+    """A chain of binary attributes: neighbours are alike in seven of eight records."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, 2, records)]
+    for _ in range(attributes - 1):
+        columns.append(np.where(rng.random(records) < 0.875, columns[-1], 1 - columns[-1]))
+    return Table.of_codes(Domain.of(dict.fromkeys("abcdefgh"[:attributes], 2)), np.stack(columns, axis=1))
+
+
+def curator(table, budget, mechanism, *, seed=0, unit=UNITS[0]):
+    ledger = MemoryLedger(Promise(budget, unit, "test"))
+    return Curator(
+        table, allotment=mechanism.allotment(budget), unit=unit, ledger=ledger, noise=SeededNoise(seed)
+    )
+
+
+def test_the_more_records_the_higher_it_climbs():
+    rho = Budget(epsilon=1.0, delta=1e-9).rho()
+
+    measured = [degrees(residuals(best(), FADE, rho, UNITS[0], n=n)) for n in (10, 1_000, 1_000_000)]
+
+    assert measured == [[4, 0, 0], [4, 6, 0], [4, 6, 4]]
+
+
+def test_with_many_records_the_proportions_are_those_of_hdmm():
+    plan = residuals(best(), FADE, Rho(1), UNITS[0], n=1e9)
+
+    ratio = plan.variances[1:] / best().variances[1:]
+
+    assert ratio == pytest.approx(np.full(ratio.size, ratio[0]), rel=1e-3)
+
+
+def test_no_residual_gets_less_than_half_the_precision_that_the_plan_check_allows_for():
+    for n in np.geomspace(5, 1e7, 25):
+        for epsilon in (0.01, 1.0, 10.0):
+            rho = Budget(epsilon=epsilon, delta=1e-9).rho()
+            for unit in UNITS:
+                plan = residuals(best(), FADE, rho, unit, n=float(n))
+                noisiest = list(Ladder().noisiest(DOMAIN, TRIPLES, allotment=rho, unit=unit))[-1]
+                loss = plan.strategy.loss(unit)
+                drawn = max(plan.strategy.variances) * loss / (2 * rho.value)
+                assert drawn <= noisiest.largest
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.relation)
+@pytest.mark.parametrize("accounting", ["zcdp", "pure"])
+def test_all_of_the_budget_is_spent_and_no_more(toy, unit, accounting):
+    mechanism = Ladder(accounting=accounting)
+    one, _ = toy.curator(unit=unit, **({"rho": "1/10"} if accounting == "zcdp" else {"epsilon": "1"}))
+
+    outcome = mechanism.run(one, toy.workload)
+
+    assert not one.remaining
+    assert len(one.events) == (len(outcome.measurements) if accounting == "pure" else 1) + (
+        not unit.total_is_public
+    )
+    assert {attr for made in outcome.measurements for attr in made.query.attrs} == set(toy.table.domain.attrs)
+
+
+def test_the_error_that_is_expected_is_about_the_error_that_is_made():
+    table, budget = binary(3000), Budget(epsilon=1.0, delta=1e-9)
+    workload = Workload.marginals(table.domain, degree=3)
+    for mechanism in (Ladder(), Ladder(accounting="pure")):
+        expected = mechanism.expected_error(
+            table.domain, workload, allotment=mechanism.allotment(budget), unit=UNITS[0], n=3000
+        )
+        made = [
+            workload_error(
+                table,
+                mechanism.run(curator(table, budget, mechanism, seed=seed), workload),
+                workload,
+                total=3000,
+            )
+            for seed in range(8)
+        ]
+        assert 0.6 < np.mean(made) / expected < 1.4
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
+def test_it_errs_less_than_noise_alone_where_relations_fade(epsilon):
+    table, budget = binary(800), Budget(epsilon=epsilon, delta=1e-9)
+    workload = Workload.marginals(table.domain, degree=3)
+
+    def error(mechanism):
+        made = (mechanism.run(curator(table, budget, mechanism, seed=seed), workload) for seed in range(6))
+        return np.mean([workload_error(table, one, workload, total=800) for one in made])
+
+    assert error(Ladder()) < error(HDMM())
+
+
+def test_covers_hold_all_that_is_asked_for():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        domain = Domain.of({f"x{i}": int(rng.integers(2, 9)) for i in range(7)})
+        every = list(itertools.combinations(domain.attrs, int(rng.integers(1, 4))))
+        asked = tuple(every[place] for place in rng.choice(len(every), min(6, len(every)), replace=False))
+        for views in covers(domain, asked):
+            largest = max(map(len, views))
+            for one in asked:
+                for below in itertools.combinations(one, min(largest, len(one))):
+                    assert any(set(below) <= set(view) for view in views)
+
+
+def test_the_best_views_of_a_small_table_are_the_table_itself_and_of_a_large_one_are_not():
+    small, large = (Domain.of({f"x{i}": 2 for i in range(number)}) for number in (5, 20))
+    found = [
+        best_views(best(Workload.marginals(d, degree=2), d), FADE, Epsilon(1), UNITS[0], n=2000)[0]
+        for d in (small, large)
+    ]
+
+    assert found[0] == (small.attrs,)
+    assert 1 < max(map(len, found[1])) < 10
+
+
+def test_the_expected_error_falls_with_more_budget_and_more_records():
+    def expected(n, epsilon):
+        plan = residuals(best(), FADE, Budget(epsilon=epsilon, delta=1e-9).rho(), UNITS[0], n=n)
+        return off(left(plan, FADE, n=n), n)
+
+    assert expected(1000, 0.1) > expected(1000, 1.0) > expected(1000, 10.0)
+    assert expected(100, 1.0) > expected(1000, 1.0) > expected(100_000, 1.0)
+
+
+def test_exact_answers_are_kept_and_noise_is_shrunk_away():
+    domain = Domain.of({"a": 2, "b": 2})
+    members = [("a",), ("b",), ("a", "b")]
+    table = np.array([[40.0, 10.0], [10.0, 40.0]])
+    residual = {("a",): np.zeros(2), ("b",): np.zeros(2), ("a", "b"): centred(table)}
+
+    exact, noisy = (
+        faded(domain, {attrs: Estimate(values, v) for attrs, values in residual.items()}, members,
+              total=100.0, fade=Fade(0.3, 0.1))
+        for v in (1e-6, 1e6)
+    )  # fmt: skip
+
+    assert exact.count(("a", "b")) == pytest.approx(table, abs=0.1)
+    assert noisy.count(("a", "b")) == pytest.approx(np.full((2, 2), 25.0), abs=0.5)
+    assert exact.parts["a", "b"].variance < noisy.parts["a", "b"].variance
+
+
+def test_marginals_tell_of_residuals_whatever_the_order_of_their_attributes():
+    rng = np.random.default_rng(0)
+    table = rng.random((2, 3, 4))
+    domain = Domain.of({"a": 2, "b": 3, "d": 4})
+    turned = Measurement(Marginal(("d", "a", "b")), table.transpose(2, 0, 1).reshape(-1), 2.0)
+
+    told = told_by(domain, [turned, turned], [("a",), ("b", "d")])
+
+    assert told["b", "d"].values == pytest.approx(centred(table.sum(axis=0)))
+    assert told["a",].variance == pytest.approx(4 * 12 / 2)  # the mean of two equal answers
+
+
+def test_intervals_are_there_for_all_that_is_asked(toy):
+    for mechanism in (Ladder(), Ladder(accounting="pure")):
+        spent = {"rho": "1/10"} if mechanism.accounting == "zcdp" else {"epsilon": "1"}
+        release = cards.released(mechanism.run(toy.curator(**spent)[0], toy.workload))
+        for attrs in toy.workload.attribute_sets:
+            low, high = release.error_bars(attrs).interval()
+            assert (low <= high).all()
+
+
+def test_what_it_cannot_answer_is_refused_before_anything_is_paid():
+    with pytest.raises(WorkloadError, match="whole marginals"):
+        Ladder().check(DOMAIN, Workload([Range((("a", 0, 1),))]), None)
+    with pytest.raises(WorkloadError, match="the total alone"):
+        Ladder().check(DOMAIN, Workload([()]), None)
+    with pytest.raises(TooLargeError, match="max_model_mb"):
+        Ladder(max_model_mb=1e-4).check(DOMAIN, TRIPLES, None)
+    with pytest.raises(SettingError, match="fading"):
+        Ladder(fading=0.0)
+    with pytest.raises(SettingError, match="does not use public data"):
+        Ladder().check(DOMAIN, TRIPLES, Table.of_codes(DOMAIN, np.zeros((3, 4), dtype=np.uint8)))
+
+
+def test_what_shrinking_takes_away_is_in_the_variance_that_is_said():
+    """Noise swamps a skewed attribute and its relations: errors are larger than what the prior leaves."""
+    domain = Domain.of({"a": 9, "b": 9})
+    told = {(attr,): Estimate(centred(np.random.default_rng(0).normal(0, 300, 9)), 9e4) for attr in "ab"}
+    found = faded(domain, told, [("a",), ("b",), ("a", "b")], total=1000.0, fade=Fade(0.3, 0.1))
+
+    even = (1000.0 / 9) ** 2
+    variance = found.variance(("a",))
+    assert even < variance <= 9e4 * 8 / 9
+    # Nobody measured the pair: it may stray as the plan expects, by 0.3 of what is expected, squared.
+    assert found.parts["a", "b"].variance * 64 / 81 >= 0.3 * (1000.0 / 81) ** 2
+    # Answers without noise leave nothing to say.
+    exact = {attrs: Estimate(one.values / 10, 1e-9) for attrs, one in told.items()}
+    assert faded(domain, exact, [("a",), ("b",)], total=1000.0, fade=Fade(0.3, 0.1)).variance(("a",)) < 1e-8
