@@ -141,7 +141,15 @@ class Visitor:
         return (page or self.page).goto(f"{self.served.address}/p/people/{step}")
 
     def press(self, name: str, page=None) -> None:
-        (page or self.page).get_by_role("button", name=name, exact=True).click()
+        """Press a button, and wait for the page that it leads to: a click alone returns before that is there."""
+        page = page or self.page
+        with page.expect_navigation():
+            page.get_by_role("button", name=name, exact=True).click()
+
+    def follow(self, name: str) -> None:
+        """Follow a link to its page."""
+        with self.page.expect_navigation():
+            self.page.get_by_role("link", name=name).click()
 
     def wait(self, seconds: float = 120) -> None:
         """Until nothing on the page is under way any more; a page that is just being loaded shows nothing."""
@@ -238,10 +246,10 @@ def test_the_whole_way_from_a_public_file_to_a_downloaded_report(tmp_path, visit
         ada.press("Save")
         page.set_input_files("#table", tmp_path / "old.csv")
         ada.press("Upload")
-        page.get_by_role("link", name="On to the schema").click()
+        ada.follow("On to the schema")
         ada.press("Draft a schema")
         ada.wait()
-        page.get_by_role("link", name="Edit age").click()
+        ada.follow("Edit age")
         page.fill("#bins", "0")
         ada.press("Save the column")
         assert "at least 1" in page.inner_text("#bins-wrong")
@@ -250,13 +258,13 @@ def test_the_whole_way_from_a_public_file_to_a_downloaded_report(tmp_path, visit
         ada.press("Check the private table")
         ada.wait()
         assert "The private table fits" in page.inner_text("main")
-        page.get_by_role("link", name="On to the promise").click()
+        ada.follow("On to the promise")
         page.fill("#epsilon", "2")
         ada.press("What would that mean?")
         assert "Once all of ε = 2 is spent" in page.inner_text("main")
         page.check("#confirm")
         ada.press("Make the promise")
-        page.get_by_role("link", name="On to the plan").click()
+        ada.follow("On to the plan")
         page.fill("#epsilon", "1")
         page.check("#second_person")
         page.locator("summary", has_text="For those who know").click()
@@ -270,11 +278,11 @@ def test_the_whole_way_from_a_public_file_to_a_downloaded_report(tmp_path, visit
         page.fill("#epsilon", "1")
         ada.press("Make the plan")
         ada.wait()
-        page.get_by_role("link", name="On to approval").click()
+        ada.follow("On to approval")
         assert "Waiting for somebody else" in page.inner_text("main")
 
         grace = visits(served, "approver")
-        grace.page.get_by_role("link", name="People").click()
+        grace.follow("People")
         grace.page.check("#read")
         grace.press("Approve")
         assert "Approved by Grace Hopper" in grace.page.inner_text("main")
@@ -283,7 +291,7 @@ def test_the_whole_way_from_a_public_file_to_a_downloaded_report(tmp_path, visit
         page.check("#confirm")
         ada.press("Spend ε = 1 and release")
         ada.wait()
-        page.get_by_role("link", name="Explore it").click()
+        ada.follow("Explore it")
         assert "How good is it, and for whom?" in page.inner_text("main")
         page.select_option("#by1", "age")
         page.check("#compare")
@@ -305,7 +313,7 @@ def test_the_whole_way_from_a_public_file_to_a_downloaded_report(tmp_path, visit
         assert "Grace Hopper" in told
 
         rosalind = visits(served, "reader")
-        rosalind.page.get_by_role("link", name="People").click()
+        rosalind.follow("People")
         assert "Release 1" in rosalind.page.inner_text("main")
         (run,) = served.runs()
         assert (run.approval.asked_by, run.approval.names) == ("Ada Lovelace", ("Grace Hopper",))
@@ -416,8 +424,8 @@ def test_a_release_with_the_keyboard_alone(studio, visits):
             break
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/release")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     ada.wait()
 
     assert "Released" in page.inner_text("main")
@@ -438,7 +446,7 @@ def test_without_javascript_everything_works_and_pages_look_again_by_themselves(
     page.check("#confirm")
     page.get_by_role("button", name="Spend ε = 0.4 and release").dblclick()
     page.get_by_role("heading", name="Released").wait_for()
-    page.get_by_role("link", name="Explore it").click()
+    ada.follow("Explore it")
     page.select_option("#by1", "ward")
     ada.press("Show")
     assert page.get_by_role("columnheader", name="ward").count() == 1
@@ -462,7 +470,8 @@ def test_double_clicks_back_reload_and_two_tabs_spend_once(studio, visits):
     ada.go("release", other)
     other.check("#confirm")
     ada.page.check("#confirm")
-    ada.page.get_by_role("button", name="Spend ε = 0.4 and release").dblclick()
+    with ada.page.expect_navigation():
+        ada.page.get_by_role("button", name="Spend ε = 0.4 and release").dblclick()
     ada.press("Spend ε = 0.4 and release", other)
     assert "already confirmed" in other.inner_text("main")
     ada.page.go_back()
@@ -548,7 +557,8 @@ def test_a_full_disk_stops_a_run_and_nothing_is_lost(studio, visits):
     resource.prlimit(studio.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     ada.go("release")
     ada.page.check("#confirm")
-    ada.page.locator("button.spend").click()
+    with ada.page.expect_navigation():
+        ada.page.locator("button.spend").click()
     ada.wait()
     assert "Released" in ada.page.inner_text("main")
     assert sum(run.events for run in studio.runs()) > 0
