@@ -36,11 +36,12 @@ WITH_CANARIES = ("hdmm", "mwem", "aim", "mst", "aperture")
 
 
 def cells() -> list[dict[str, Any]]:
-    """All attacks: first those of subjects that are quick, which have the most runs."""
+    """All attacks, unit by unit; first those of subjects that are quick, which have the most runs."""
     return [
         {"subject": name, "unit": unit, "planted": planted}
+        for unit in UNITS
         for name, subject in sorted(SUBJECTS.items(), key=lambda one: -one[1].runs)
-        for unit in subject.units
+        if unit in subject.units
         for planted in (0, 1)
     ]
 

@@ -72,6 +72,7 @@ READERS = {
 READS = {
     "sidelight.data.table.Table.read",
     "sidelight.data.reading.read.open_source",
+    "sidelight.data.reading.read.open_table",
     "sidelight.statistics.columns.read_columns",
 }
 # Between the doors and what may be published: these rooms meet tables, and every one of them is public.

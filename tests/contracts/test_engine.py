@@ -155,6 +155,11 @@ def from_spark_table(tmp_path, request):
     return Renamed(Table.read("people", RENAMED, engine="spark"))
 
 
+def from_dask(tmp_path):
+    dask = pytest.importorskip("dask.dataframe")
+    return Table.read(dask.from_pandas(arrow().to_pandas(), npartitions=11), SCHEMA)
+
+
 def from_postgres(tmp_path, request):
     url = request.getfixturevalue("postgres").url
     psycopg = pytest.importorskip("psycopg")
@@ -209,6 +214,7 @@ ENGINES = [
     from_duckdb_file,
     from_duckdb_csv,
     from_grouping_sets,
+    from_dask,
     from_postgres,
     pytest.param(from_spark, marks=[pytest.mark.spark, pytest.mark.slow]),
     pytest.param(from_spark_table, marks=[pytest.mark.spark, pytest.mark.slow]),

@@ -129,6 +129,11 @@ def from_duckdb_relation(tmp_path):
     return Table.read(duckdb.from_arrow(arrow()), SCHEMA, unit=UNIT)
 
 
+def from_dask(tmp_path):
+    dask = pytest.importorskip("dask.dataframe")
+    return Table.read(dask.from_pandas(arrow().to_pandas(), npartitions=7), SCHEMA, unit=UNIT)
+
+
 def from_postgres(tmp_path, request):
     url = request.getfixturevalue("postgres").url
     psycopg = pytest.importorskip("psycopg")
@@ -160,6 +165,7 @@ ENGINES = [
     from_duckdb_csv,
     from_duckdb_file,
     from_duckdb_relation,
+    from_dask,
     from_postgres,
     pytest.param(from_spark, marks=[pytest.mark.spark, pytest.mark.slow]),
 ]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sidelight.data.columns.column import BinnedColumn, Column
 from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, MomentColumn
 from sidelight.data.engines.choice import surveyed
+from sidelight.data.engines.dask import DaskSource
 from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.schema import Schema
 from sidelight.errors import MisfitError
@@ -46,9 +47,9 @@ class Misfit:
 
 def check(source: Any, schema: Schema) -> list[Misfit]:
     """Every misfit of the table; an empty list means that the table fits."""
-    from sidelight.data.reading.read import open_source
+    from sidelight.data.reading.read import open_table
 
-    opened = open_source(source, schema, schema.unit.person)
+    opened = open_table(source, schema, schema.unit.person)
     unit = schema.unit if schema.unit.person in opened.names else Unit(schema.unit.relation)
     misfits = misfits_of_columns(opened, schema, unit)
     wrong = {misfit.column for misfit in misfits if misfit.is_fatal}
@@ -81,7 +82,7 @@ def who_hint(name: str) -> str:
     return f' If it says who a record is about, declare [unit] person = "{name}".'
 
 
-def misfits_of_columns(source: SqlSource, schema: Schema, unit: Unit) -> list[Misfit]:
+def misfits_of_columns(source: SqlSource | DaskSource, schema: Schema, unit: Unit) -> list[Misfit]:
     """Misfits that the column names show; ``unit`` may name a column of people.
 
     Column types are not consulted: one odd record can change a column's type, so each value is checked alone.

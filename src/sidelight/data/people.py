@@ -25,6 +25,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.sources import is_postgres
 
 if TYPE_CHECKING:
+    from sidelight.data.engines.dask import DaskSource
     from sidelight.data.engines.duckdb import DuckDBSource
 
 COVERED = 0.95
@@ -116,11 +117,14 @@ class SurveyedPeople(People, Protocol):
         ...
 
 
-def people_there(source: SqlSource, schema: Schema, person: str) -> SurveyedPeople:
+def people_there(source: "SqlSource | DaskSource", schema: Schema, person: str) -> SurveyedPeople:
     """The people of a table that is not in memory, by the engine that counts it."""
+    from sidelight.data.engines.dask import DaskSource
     from sidelight.data.engines.spark import SparkSource
     from sidelight.data.engines.spark_counting import has_workers, people_of
 
+    if isinstance(source, DaskSource):
+        return source.people(schema, person)
     if isinstance(source, SparkSource) and has_workers(source.session):
         return people_of(source, schema, person)
     return PeopleThere.of(source, schema, person)

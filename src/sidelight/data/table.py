@@ -18,7 +18,7 @@ from sidelight.privacy.unit import Unit
 
 ANYBODY = Unit()
 """A unit that names no column of people."""
-ENGINES = ("numpy", "duckdb", "spark", "postgres")
+ENGINES = ("numpy", "duckdb", "spark", "dask", "postgres")
 
 
 class Table:
@@ -87,7 +87,7 @@ class Table:
         whether there are any.
 
         Frames and most files are encoded once, in memory (``numpy``); large files and DuckDB
-        relations are counted where they are (``duckdb``), and so are Spark and PostgreSQL tables.
+        relations are counted where they are (``duckdb``), and so are Spark, Dask and PostgreSQL tables.
 
         Where ``unit`` names a column of people, who is who is read too, and ``keeping`` bounds what one
         person contributes.
@@ -109,11 +109,11 @@ class Table:
             if is_same:
                 return source
             return cls(source._engine, schema=schema, kind=source.kind, people=source._people)
-        from sidelight.data.reading.read import open_source
+        from sidelight.data.reading.read import open_table
 
         if engine == "spark" and isinstance(source, str) and not source.startswith("spark:"):
             source = f"spark:{source}"
-        opened = open_source(source, schema, unit.person)
+        opened = open_table(source, schema, unit.person)
         made, people = _engine_for(opened, source, schema, engine, unit, may_be_empty=may_be_empty)
         return cls(made, schema=schema, kind=opened.kind, people=people)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from sidelight.data.reading.read import open_source
+from sidelight.data.reading.read import open_table
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.releases.release import Release
@@ -52,7 +52,7 @@ def _read(source: Any, release: Release) -> Table:
     """The table, with its people where it says who they are."""
     schema = release.schema if release.schema is not None else Schema.from_domain(release.model.domain)
     unit = release.card.unit
-    if unit.person is None or unit.person not in open_source(source, schema, unit.person).names:
+    if unit.person is None or unit.person not in open_table(source, schema, unit.person).names:
         return Table.read(source, schema)
     return Table.read(source, schema, unit=unit, may_be_empty=True)
 

@@ -84,7 +84,7 @@ def release(
 
     Args:
         private: a path (.csv, .parquet, .xlsx, a glob), a pandas, polars or pyarrow table, a DuckDB
-            relation, a Spark DataFrame, or ``postgresql://…#table``.
+            relation, a Spark or Dask DataFrame, or ``postgresql://…#table``.
         schema: columns, bins and labels, declared beforehand; or the path of a schema file.
         epsilon: the ε that this release spends, counted at ``delta`` or at the ledger's δ.
         delta: δ, a probability well below 1/n; leave it out with a ledger, which has its own.

@@ -1,7 +1,8 @@
 """What an engine must do: count coded records, wherever they live.
 
 The same questions get the same counts from every engine; ``tests/contracts/test_engine.py``
-holds them to it. A further SQL engine is a ``Dialect`` and a ``SqlSource`` (see sql.py).
+holds them to it. A further SQL engine is a ``Dialect`` and a ``SqlSource`` (see sql.py), a further cluster
+a ``PartialEngine`` (see partial.py; dask.py is one).
 """
 
 from collections.abc import Callable, Sequence

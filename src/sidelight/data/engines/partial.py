@@ -6,23 +6,86 @@ are not empty, each with its count. The cluster adds up what its workers send; t
 marginals again. What is sent is bounded by the cells, so more records make no message longer.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.engines.base import Counts
+from sidelight.data.engines.base import Counts, Tell, require_countable, smallest_dtype, tell_nobody
 from sidelight.data.engines.counting import MarginalCounter
+from sidelight.data.engines.kept_records import Word, packed, unpacked
+from sidelight.errors import DataError
 
 REFUSED = -1
 """The cell of a part in which some value was refused; such a part sends nothing else."""
+_REFUSED_RECORDS = -(1 << 48)
+"""The number of records of a part that is refused: below 0, whatever is added to it."""
 _AT_ONCE = 1 << 17
 """Records that are counted together: clusters hand them over in smaller batches."""
 _MOST_CELLS = 1 << 25
 """Most cells in one pass: a worker holds eight bytes for each of them."""
 
+CHANGED = "the table was changed while it was being counted, and no longer fits."
+
 Codes = Sequence[npt.NDArray[np.integer]]
+
+
+class PartialEngine(ABC):
+    """Counts codes that a cluster holds; a cluster's own engine says how its workers are asked."""
+
+    counting: str
+
+    def __init__(self, domain: Domain, *, records: int) -> None:
+        self.domain = domain
+        self.records = records
+
+    @abstractmethod
+    def _cells(
+        self, places: Sequence[int], domain: Domain, marginals: Sequence[Attrs]
+    ) -> tuple[Counts, Counts]:
+        """What ``count_part`` says of all parts together; ``domain`` has the attributes at these places."""
+
+    @abstractmethod
+    def _distinct_words(self) -> tuple[Sequence[Word], Counts]:
+        """What ``distinct_of_part`` says of all parts together."""
+
+    def count(self, attrs: Attrs) -> Counts:
+        return self.count_many([attrs])[0]
+
+    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
+        require_countable(self.domain, marginals)
+        counted: dict[Attrs, Counts] = {(): np.array(self.records, dtype=np.int64)}
+        canonical = self.domain.canonical
+        wanted = dict.fromkeys(canonical(attrs) for attrs in marginals)
+        for some in passes(self.domain, [attrs for attrs in wanted if attrs]):
+            # Attributes that nobody asks for are not handed over.
+            places = sorted({place for attrs in some for place in self.domain.index(attrs)})
+            domain = self.domain.project([self.domain.attrs[place] for place in places])
+            cells, counts = self._cells(places, domain, some)
+            if (cells == REFUSED).any():
+                raise DataError(CHANGED)
+            counted |= marginals_of(cells, counts, domain, some)
+            tell((len(counted) - 1) / len(wanted))
+        return [
+            counted[canonical(attrs)].transpose([canonical(attrs).index(attr) for attr in attrs])
+            for attrs in marginals
+        ]
+
+    def codes(self) -> npt.NDArray[np.unsignedinteger]:
+        """All records as codes, in no particular order: equal ones follow each other."""
+        codes, times = self.distinct()
+        return np.repeat(codes, times, axis=0)
+
+    def distinct(self) -> tuple[npt.NDArray[np.unsignedinteger], Counts]:
+        shape = self.domain.shape
+        words, times = self._distinct_words()
+        if (times < 0).any():
+            raise DataError(CHANGED)
+        codes = np.column_stack(unpacked(words, shape, range(len(shape))))
+        order = np.lexsort(codes.T[::-1])
+        return codes[order].astype(smallest_dtype(max(shape))), times[order]
 
 
 def count_part(
@@ -43,6 +106,19 @@ def count_part(
     counts = np.concatenate([marginal.reshape(-1) for marginal in counter.counts()])
     cells = np.flatnonzero(counts)
     return cells, counts[cells]
+
+
+def distinct_of_part(codes: Codes | None, domain: Domain) -> tuple[list[Word], Counts]:
+    """The distinct records as words (``kept_records.py``), and how often each occurs; None was refused.
+
+    >>> distinct_of_part([np.array([2, 0, 2]), np.array([1, 4, 1])], Domain.of({"a": 3, "b": 5}))
+    ([array([ 4, 11])], array([1, 2]))
+    """
+    if codes is None:
+        nothing = packed([np.zeros(1, np.uint8)] * len(domain), domain.shape)
+        return nothing, np.array([_REFUSED_RECORDS])
+    found, times = np.unique(np.array(packed(codes, domain.shape)), axis=1, return_counts=True)
+    return list(found), times
 
 
 def marginals_of(

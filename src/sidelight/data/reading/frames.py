@@ -24,7 +24,7 @@ from sidelight.errors import DataError, SettingError
 
 _RUN = r"\A([=+\-@\t\r\n＝＋－＠])"
 """First characters that make a spreadsheet run a cell as a formula, wide characters included."""
-KINDS = ("pandas", "polars", "pyarrow", "duckdb", "spark")
+KINDS = ("pandas", "polars", "pyarrow", "duckdb", "spark", "dask")
 
 
 def kind_of(frame: Any) -> str | None:
@@ -41,14 +41,17 @@ def kind_of(frame: Any) -> str | None:
         return "duckdb"
     if root == "pyspark" and name == "DataFrame":
         return "spark"
+    if root == "dask" and name == "DataFrame":
+        return "dask"
     return "arrow" if hasattr(frame, "__arrow_c_stream__") else None
 
 
 def columns_of(frame: Any) -> tuple[list[str], Callable[[int], Any]]:
     """The names of a frame's columns, and each one by its place, as the frame holds it."""
     kind = kind_of(frame)
-    if kind == "pandas":
-        return [str(name) for name in frame.columns], lambda place: frame.iloc[:, place]
+    if kind in ("pandas", "dask"):
+        here = frame if kind == "pandas" else frame.compute()
+        return [str(name) for name in here.columns], lambda place: here.iloc[:, place]
     if kind == "polars":
         collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
         return list(collected.columns), collected.to_series
@@ -135,6 +138,8 @@ def from_arrow(table: Any, kind: str) -> Any:
         return need("duckdb", "to make a DuckDB relation").from_arrow(table)
     if kind == "spark":
         return _to_spark(table)
+    if kind == "dask":
+        return need("dask.dataframe", "to make a Dask frame").from_pandas(_to_pandas(table), npartitions=1)
     if kind in ("pyarrow", "arrow", "codes", "postgres") or kind.startswith("file."):
         return table
     raise SettingError(f"kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sidelight.data.engines.dask import DaskSource
 from sidelight.data.engines.duckdb import VIEW, DuckDBSource, connect, literal, silent_errors
 from sidelight.data.engines.own_folder import PlainNames, own_folder, unlink
 from sidelight.data.engines.postgres import PostgresSource
@@ -47,8 +48,15 @@ _LARGE_VALUES = 200_000_000
 
 _ACCEPTED = (
     "a path or glob of .csv or .parquet files, a pandas, polars or pyarrow table, a DuckDB relation, "
-    'a Spark DataFrame, "spark:table" or "postgresql://…#table"'
+    'a Spark or Dask DataFrame, "spark:table" or "postgresql://…#table"'
 )
+
+
+def open_table(source: Any, schema: Schema, person: str | None = None) -> SqlSource | DaskSource:
+    """The table behind ``source``, to be counted where it is."""
+    if frames.kind_of(source) == "dask":
+        return DaskSource(source, frames.to_arrow)
+    return open_source(source, schema, person)
 
 
 def open_source(
@@ -56,8 +64,9 @@ def open_source(
 ) -> SqlSource:
     """The table behind ``source``; of a frame, only the columns that the schema names are converted.
 
-    ``person`` is a further column, which says who each record is about; ``file`` says how a file is written,
-    if not as the schema does.
+    A Dask DataFrame, which knows no SQL, is brought here; ``open_table`` leaves it where it is. ``person`` is
+    a further column, which says who each record is about; ``file`` says how a file is written, if not as the
+    schema does.
     """
     if file is None:
         file = FileFormat() if schema is None else schema.file
@@ -73,6 +82,8 @@ def open_source(
     kind = frames.kind_of(source)
     if kind is None:
         raise DataError(f"a table must be {_ACCEPTED}; got {type(source).__name__}.")
+    if kind == "dask":
+        source = source.compute()
     if kind == "spark":
         return SparkSource(source)
     if kind == "duckdb":
