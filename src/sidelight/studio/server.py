@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from sidelight.errors import InputError, SettingError
 from sidelight.studio import routes, store
-from sidelight.studio.explore import open_latest
+from sidelight.studio.answers import open_latest
 from sidelight.studio.guard import COOKIE, App, Guard, unexpected
 from sidelight.studio.people import MEANS, People
 from sidelight.studio.places import OWN, Studio
