@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
+from sidelight._check import count_of
 from sidelight.errors import LedgerError, PolicyError, SettingError
 from sidelight.privacy.accountant import check_fits
 from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, added, cost_to_json
@@ -363,10 +364,10 @@ class ChainedLedger(ABC):
 
     def __repr__(self) -> str:
         budget = self.promise.budget
-        used, number = budget.epsilon_of(self.tally), len(self.runs())
+        used = budget.epsilon_of(self.tally)
         return (
             f"Ledger({self.promise.shown!r}, ε = {used:.4g} of {budget.epsilon:g} spent, "
-            f"{number} {'run' if number == 1 else 'runs'}, kept in {self.where})"
+            f"{count_of(len(self.runs()), 'run')}, kept in {self.where})"
         )
 
     def _repr_html_(self) -> str:

@@ -12,7 +12,7 @@ counts twice, where it is and where it is not: half the error is the share of re
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from sidelight import _check
 from sidelight.errors import SettingError
@@ -179,8 +179,8 @@ def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
     return allotment.split(share)
 
 
-def _is_share(share: object) -> bool:
-    return isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share < 1
+def _is_share(share: Any) -> bool:
+    return _check.is_number(share) and 0 <= share < 1
 
 
 def _percent(share: float, known_to: float | None = None) -> str:
