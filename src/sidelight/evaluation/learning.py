@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight._extras import need
-from sidelight.data.columns.column import CategoricalColumn, IntegerColumn
+from sidelight.data.columns.column import CategoricalColumn, Column, IntegerColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -123,9 +123,9 @@ def _forest() -> Any:
     return need("sklearn.ensemble", "to learn a column from synthetic records").RandomForestClassifier
 
 
-def _is_class(column: object) -> bool:
+def _is_class(column: Column) -> bool:
     """Whether a column holds classes: labels, or single whole numbers as in coded tables, but not bins."""
     is_labelled = isinstance(column, CategoricalColumn) or (
         isinstance(column, IntegerColumn) and column.is_unit
     )
-    return is_labelled and 2 <= column.size <= MOST_CLASSES  # type: ignore[attr-defined]  # a Column by now
+    return is_labelled and 2 <= column.size <= MOST_CLASSES

@@ -24,7 +24,7 @@ from sidelight.errors import InputError, SettingError
 from sidelight.studio import routes, store
 from sidelight.studio.answers import open_latest
 from sidelight.studio.guard import COOKIE, App, Guard, unexpected
-from sidelight.studio.people import MEANS, People
+from sidelight.studio.people import MEANS, People, Role
 from sidelight.studio.places import OWN, Studio
 from sidelight.studio.process import Process
 from sidelight.studio.visit import templates
@@ -228,9 +228,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def links(people: People, origin: str, invited: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+def links(people: People, origin: str, invited: Sequence[tuple[Role, str]]) -> list[tuple[Role, str, str]]:
     """A link for each person: role, name and address."""
-    return [
-        (role, name, f"{origin}/enter?link={people.invite(role, name)}")  # type: ignore[arg-type]  # checked
-        for role, name in invited
-    ]
+    return [(role, name, f"{origin}/enter?link={people.invite(role, name)}") for role, name in invited]
