@@ -92,9 +92,7 @@ def read_reused(given: Any, *, schema: Schema, unit: Unit, ledger: Ledger | None
 
     Refused where schema or unit differ, or where the ledger does not know the release.
     """
-    listed: Sequence[Any] = (
-        list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
-    )
+    listed = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     if not listed:
         return None
     if ledger is None or isinstance(ledger, MemoryLedger):
@@ -105,7 +103,8 @@ def read_reused(given: Any, *, schema: Schema, unit: Unit, ledger: Ledger | None
     releases = [one if isinstance(one, Release) else Release.load(Path(one)) for one in listed]
     for release in releases:
         _check(release, schema, unit, ledger)
-    told = [
+    apart = _apart(releases)
+    told = tuple(
         ReusedRelease(
             run=one.card.ledger.run,
             mechanism=one.card.mechanism,
@@ -114,9 +113,9 @@ def read_reused(given: Any, *, schema: Schema, unit: Unit, ledger: Ledger | None
             of=_numbers(one.measurements),
             holds=tuple(sorted(_runs(one) - {one.card.ledger.run})),
         )
-        for one in _apart(releases)
-    ]
-    return Reused(tuple(tuple(one.measurements) for one in _apart(releases)), tuple(told))
+        for one in apart
+    )
+    return Reused(tuple(one.measurements for one in apart), told)
 
 
 def _runs(release: Release) -> set[str]:

@@ -176,10 +176,7 @@ def run(
         journal = None if folder is None else _journal(folder, ledger, identity, tables)
         number = new_run() if journal is None else journal.run
     try:
-        kept = table
-        if plan.unit.person is not None and table.kept != plan.unit:
-            with progress.phase("people"):
-                kept = table.keeping(plan.unit, people_key(_key(ledger, journal)))
+        kept = _kept(table, plan.unit, ledger, journal, progress)
         if not ledger.knows(number):
             label = f"{plan.mechanism.name}, {count_of(len(plan.workload), 'query', 'queries')}"
             ledger.begin(plan.allotment, label=label, run=number, purpose=plan.purpose(said))
@@ -196,17 +193,14 @@ def run(
         judged = _judged(plan, curator, outcome, progress)
         ledger.close(number)
     except BaseException as error:
-        if not _can_resume(ledger, number, journal):
+        if _can_resume(ledger, number, journal):
+            _say_how_to_resume(error, ledger, number, folder)
+        else:
             if isinstance(error, KeyboardInterrupt):
                 error.add_note(_lost(ledger, number))
             _abandon(ledger, number, journal)
             if folder is not None and is_new:
                 Journal.remove(folder)  # nothing was paid for, so there is nothing to resume from
-        elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError, DataError, LedgerUnavailableError)):
-            error.add_note(
-                f"{_spent_so_far(ledger, number)}What was paid for is kept in {folder}. Repeat the same "
-                "command or call: it resumes, and pays nothing twice."
-            )
         raise
     finally:
         if journal is not None:
@@ -215,6 +209,14 @@ def run(
     reused = () if plan.reused is None else plan.reused.after(curator.used_again)
     card = replace(facts, reused=reused, counting=kept.counting, **judged)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _kept(table: Table, unit: Unit, ledger: Ledger, journal: Journal | None, progress: Progress) -> Table:
+    """The table, with as many records of each person as the unit says."""
+    if unit.person is None or table.kept == unit:
+        return table
+    with progress.phase("people"):
+        return table.keeping(unit, people_key(_key(ledger, journal)))
 
 
 def _key(ledger: Ledger, journal: Journal | None) -> str:
@@ -288,12 +290,18 @@ def _lost(ledger: Ledger, run_id: str) -> str:
     )
 
 
-def _spent_so_far(ledger: Ledger, run_id: str) -> str:
-    """A sentence on it; none where the ledger is away, which must not hide what went wrong."""
+def _say_how_to_resume(error: BaseException, ledger: Ledger, run_id: str, folder: Path | None) -> None:
+    """Note it on an error that the same call may not meet again."""
+    if not isinstance(error, (KeyboardInterrupt, OSError, MemoryError, DataError, LedgerUnavailableError)):
+        return
     try:
-        return f"ε = {_spent(ledger, run_id):.4g} is spent so far. "
+        spent = f"ε = {_spent(ledger, run_id):.4g} is spent so far. "
     except SidelightError:
-        return ""
+        spent = ""  # the ledger is away, which must not hide what went wrong
+    error.add_note(
+        f"{spent}What was paid for is kept in {folder}. Repeat the same command or call: it resumes, and "
+        "pays nothing twice."
+    )
 
 
 def _spent(ledger: Ledger, run_id: str) -> float:

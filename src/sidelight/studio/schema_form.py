@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from sidelight.data.columns.column import CategoricalColumn, Column
+from sidelight.data.columns.column import CategoricalColumn, Column, label_text
 from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, TimeColumn
 from sidelight.data.schema_toml import KINDS, column_of, declared
 from sidelight.errors import SchemaError
@@ -72,7 +72,7 @@ def shown(column: Column | None) -> dict[str, str]:
     if "edges" in said:
         values["edges"] = ", ".join(_written(edge) for edge in said["edges"])
     if isinstance(column, CategoricalColumn):
-        values["labels"] = "\n".join(_spelled(label) for label in column.labels)
+        values["labels"] = "\n".join(label_text(label) for label in column.labels)
         values["label_type"] = column.value_kind
         values["aliases"] = "\n".join(f"{label} = {', '.join(also)}" for label, also in column.aliases)
         values["ordered"] = "yes" if column.ordered else ""
@@ -181,10 +181,6 @@ def _truth(text: str) -> bool:
 
 def _written(value: Any) -> str:
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
-
-
-def _spelled(label: object) -> str:
-    return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 _READ: dict[str, Callable[[str, str, Mapping[str, str]], Any]] = {

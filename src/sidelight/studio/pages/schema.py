@@ -25,7 +25,6 @@ from sidelight.studio.visit import FieldError, Visit, attached, sentence
 
 _VIOLATED = [
     ("keep", "read as it is; synthetic records keep the rule"),
-    ("other", "count the last column as “other”"),
     ("missing", "count the last column as missing"),
     ("refuse", "refuse the table"),
 ]
