@@ -46,12 +46,7 @@ class Downstream:
         if target is None:
             return found
         learned = learn(model, private, target, held_out=held_out, seed=seed, repeats=repeats)
-        return replace(
-            found,
-            accuracy=learned.accuracy,
-            accuracy_private=learned.accuracy_private,
-            accuracy_majority=learned.accuracy_majority,
-        )
+        return replace(found, **asdict(learned))
 
     def known(self) -> dict[str, float]:
         """Plain values by name, without those that were not computed."""

@@ -156,13 +156,6 @@ class Quality:
         known = f"known only to ± {_percent(worst.margin)}"
         return f"{said}; the error of the tables of each attribute is {known}, so none can be named"
 
-    @property
-    def lower(self) -> str:
-        """The lower degrees, in one line; empty where there are none."""
-        return ", ".join(
-            f"{degree} tables by {mean}" for degree, mean in self.degrees.items() if degree != self.degree
-        )
-
 
 def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
     """What of an allotment is kept for measuring quality, and the rest; a share of 0 keeps nothing."""

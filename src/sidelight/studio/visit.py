@@ -93,23 +93,19 @@ class Visit:
     def page(self, template: str, *, status: int = 200, **shown: Any) -> Response:
         """A page; ``errors`` among what is shown maps fields to sentences."""
         project = None if self.place is None else self.place.project()
-        text = (
-            templates()
-            .get_template(template)
-            .render(
-                person=self.person,
-                place=self.place,
-                project=project,
-                step=self.step,
-                steps=() if project is None else states_of(self.here, self.person.role, project),
-                all_steps=STEPS,
-                token=form_token(self.secret),
-                again=self.address or self.url(self.step),
-                said=SAID.get(self.query.get("said", ""), ""),
-                url=self.url,
-                **{"errors": {}, "given": {}} | shown,
-            )
-        )
+        text = templates().get_template(template).render(
+            person=self.person,
+            place=self.place,
+            project=project,
+            step=self.step,
+            steps=() if project is None else states_of(self.here, self.person.role, project),
+            all_steps=STEPS,
+            token=form_token(self.secret),
+            again=self.address or self.url(self.step),
+            said=SAID.get(self.query.get("said", ""), ""),
+            url=self.url,
+            **{"errors": {}, "given": {}} | shown,
+        )  # fmt: skip
         return HTMLResponse(text, status_code=status)
 
     def url(self, *parts: str, **query: Any) -> str:
