@@ -129,7 +129,7 @@ def survey() -> tuple[Any, Any, "Schema"]:
 
 
 def simulated_survey() -> tuple[Any, Any, "Schema"]:
-    """The same with simulated people, for whom nothing else must be installed."""
+    """The survey with simulated people, for whom nothing else must be installed."""
     from sidelight.example.people import simulated_survey as simulated
 
     return simulated()

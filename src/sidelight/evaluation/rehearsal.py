@@ -126,7 +126,7 @@ class Rehearsal:
         return float(np.exp(np.interp(at, *np.array(points).T)).round(12))
 
     def as_json(self) -> dict[str, Any]:
-        """All of it in plain values."""
+        """The rehearsal in plain values."""
         return {**asdict(self), "cannot_know": list(CANNOT_KNOW)}
 
 

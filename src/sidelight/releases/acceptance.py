@@ -136,7 +136,10 @@ class Criteria:
         ]
 
     def least_thresholds(self, asked: MeanErrors, cost: Cost, unit: Unit) -> list[float]:
-        """Of each criterion, in records: from here on, an exact release passes with this confidence."""
+        """The least threshold of each criterion, in records.
+
+        From there on, an exact release passes at this confidence.
+        """
         return [2 * reach for reach in self.reaches(asked, cost, unit)]
 
     def outlook(self, asked: MeanErrors, cost: Cost, unit: Unit) -> tuple[str, ...]:

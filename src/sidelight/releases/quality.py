@@ -59,7 +59,7 @@ class MeanError:
 
     @property
     def in_part(self) -> str:
-        """That an even part of the marginals was measured, in brackets; empty where all were."""
+        """How many of the marginals were measured, in brackets; empty where all were."""
         if self.marginals == self.of:
             return ""
         return f" (an even part of them was measured: {self.marginals:,} of {self.of:,})"

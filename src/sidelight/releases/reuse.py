@@ -44,7 +44,7 @@ class Reused:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """All of them together."""
+        """The measurements of all releases together."""
         return tuple(made for one in self.lent for made in one)
 
     def after(self, used: Iterable[Measurement]) -> tuple[ReusedRelease, ...]:
@@ -57,7 +57,7 @@ class Reused:
 
     @property
     def digest(self) -> str:
-        """By which a checkpoint knows them again."""
+        """The hash by which a checkpoint recognises these answers."""
         parts = hashlib.sha256()
         for made in self.measurements:
             parts.update(_identity(made))
@@ -157,7 +157,7 @@ def _check(release: Release, schema: Schema, unit: Unit, ledger: Ledger) -> None
 
 
 def _identity(made: Measurement) -> bytes:
-    """By which a measurement is recognised."""
+    """The hash by which one measurement is recognised."""
     text = repr((made.query.as_json(), made.stddev)).encode()
     return hashlib.sha256(text + made.answer.tobytes()).digest()
 

@@ -48,7 +48,7 @@ def text_picture(answer: MixedAnswer) -> str:
 
 
 def svg_picture(answer: MixedAnswer, *, title: str) -> str:
-    """The same as an SVG drawing that needs no other file."""
+    """Weights and intervals as an SVG drawing that needs no other file."""
     lines = _lines(answer)
     least, most = _span(lines)
     scale = 320 / (most - least) if most > least else 0.0

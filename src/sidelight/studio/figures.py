@@ -139,7 +139,7 @@ def slider_steps(played: Rehearsal, steps: int = 60) -> list[tuple[float, float,
 
 
 def meaning_curve(key: str, points: Sequence[tuple[float, float]], chosen: tuple[float, float] | None) -> str:
-    """How many of those he suspects rightly an attacker can find, against ε."""
+    """The share of rightly suspected people whom an attacker can find, against ε."""
 
     def x(epsilon: float) -> float:
         return _LEFT + (math.log10(epsilon) + 1) / 2 * (_RIGHT - _LEFT)

@@ -49,7 +49,7 @@ STAGE_WORDS: dict[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """Who asked for what."""
+    """What was asked for, by whom, and of which tables."""
 
     asked_by: str
     when: str

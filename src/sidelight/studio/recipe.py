@@ -34,7 +34,7 @@ def release_command(plan: FrozenPlan) -> str:
 
 
 def release_python(plan: FrozenPlan) -> str:
-    """The same in Python."""
+    """The Python lines that carry out a plan."""
     asked, ask = plan.proposal, plan.proposal.ask
     lines = [
         "import sidelight as sl",
@@ -59,7 +59,7 @@ def answer_command(folder: str, attrs: Sequence[str], where: Mapping[str, Sequen
 
 
 def answer_python(folder: str, attrs: Sequence[str], where: Mapping[str, Sequence[str]]) -> str:
-    """The same in Python."""
+    """The Python lines that give the table of a page."""
     asked = json.dumps(list(attrs), ensure_ascii=False)
     said = (
         f", where={json.dumps({k: list(v) for k, v in where.items()}, ensure_ascii=False)}" if where else ""

@@ -248,7 +248,7 @@ class CountErrors:
         return self._known
 
     def _but_for_merged(self, attrs: Attrs, bars: ErrorBars) -> ErrorBars:
-        """The same, but for cells that were measured by themselves while rare values were merged."""
+        """The bars, with the noise of answers in cells that were measured while rare values were merged."""
         held = [made for made in self._merged if set(made.query.attrs) == set(attrs)]
         if not held or bars.noise_variance is None or bars.model_variance is None:
             return bars

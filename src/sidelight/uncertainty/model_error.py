@@ -51,7 +51,7 @@ class ModelDispersion:
     untold: tuple[str, ...] = ()
     """Attributes that neither noisy answers nor public data tell of."""
     spreads: tuple[Dispersion, ...] = ()
-    """Of the measured marginals, where the fit weighed a prior against them."""
+    """The dispersion of each measured marginal, where the fit weighed a prior against it."""
     told_by_public: tuple[str, ...] | None = None
     """Attributes that public data tell of; None on older cards."""
 

@@ -63,7 +63,7 @@ class CategoricalColumn(Column):
     ordered: bool = field(default=False, kw_only=True)
     """Whether the labels are listed from low to high: "mild", "moderate", "severe"."""
     prefix: int | None = field(default=None, kw_only=True)
-    """So many first characters of a text count: of 10115 the 101. Labels and synthetic values are such."""
+    """How many first characters of a text count: of 10115 the 101. So long are labels, too."""
     aliases: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), kw_only=True)
     """Other texts for a label, such as "f" and "F " for "F"."""
     other_label: Label | None = field(default=None, kw_only=True)

@@ -26,7 +26,7 @@ class Spelling:
     nearly: Literal["", "numbers", "dates"] = ""
     """What a text would spell if it were not for a few odd ones."""
     odd: tuple[str, ...] = ()
-    """Those few."""
+    """The odd texts."""
 
 
 def spelling_of(texts: Sequence[str], tokens: Collection[str], *, numbers: bool, comma: bool) -> Spelling:
