@@ -28,7 +28,7 @@ from pairs import load
 
 from experiment import RESULTS, curator_of, mean_and_error
 from resumable import read, run_cells
-from sidelight.data.table import CountSource
+from sidelight.data.count_source import CountSource
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.privacy.budget import Budget

@@ -43,8 +43,15 @@ def _refuse(name: str, wanted: str, got: object) -> SettingError:
 
 
 def is_number(value: object) -> bool:
-    """Whether this is an int or a float, and neither a truth value nor NaN."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    """Whether this is an int or a float, neither a truth value nor NaN, and no int that no float can hold.
+
+    >>> [is_number(value) for value in (1, 0.5, 10**400, float("nan"), True, "1")]
+    [True, True, False, False, False, False]
+    """
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    except OverflowError:
+        return False
 
 
 def positive_integer(**settings: object) -> None:

@@ -141,7 +141,7 @@ class Visitor:
         return (page or self.page).goto(f"{self.served.address}/p/people/{step}")
 
     def press(self, name: str, page=None) -> None:
-        """Press a button, and wait for the page that it leads to: a click alone does not."""
+        """Press a button, and wait for the page that it leads to; a click alone returns before that."""
         page = page or self.page
         with page.expect_navigation():
             page.get_by_role("button", name=name, exact=True).click()

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -195,4 +196,8 @@ def test_a_ledger_that_is_away_hides_no_word_on_how_to_go_on(monkeypatch):
 
     monkeypatch.setattr(run, "_spent", mock.Mock(side_effect=LedgerUnavailableError("gone")))
 
-    assert run._spent_so_far(mock.Mock(), "run") == ""
+    stopped = KeyboardInterrupt()
+    run._say_how_to_resume(stopped, mock.Mock(), "run", Path("out.checkpoint"))
+
+    (note,) = stopped.__notes__
+    assert note.startswith("What was paid for is kept in out.checkpoint. Repeat the same command or call")

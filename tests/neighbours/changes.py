@@ -213,11 +213,6 @@ def _write_csv(columns: Columns, path: Path, delimiter: str) -> Path:
     return path
 
 
-def as_csv_of_pandas(columns: Columns, folder: Path) -> Any:
-    held(lambda: as_pandas(columns, folder).to_csv(folder / "held.csv", index=False))
-    return folder / "held.csv"
-
-
 HOLDERS: dict[str, Hold] = {
     "lists": as_lists,
     "arrays": as_arrays,

@@ -28,7 +28,7 @@ from sidelight.errors import BudgetExhausted, CheckpointError, LedgerError
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.models.histogram import Histogram
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.chained_ledger import ChainedLedger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
@@ -139,7 +139,7 @@ class Office:
             unit=Unit("replace"),
         )  # fmt: skip
 
-    def ledger(self) -> ChainedLedger:
+    def ledger(self) -> Ledger:
         """As a new process finds it."""
         return self._memory if self._memory is not None else SqlLedger.open(self.home / "l.ledger")
 
@@ -221,13 +221,13 @@ class Office:
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
         return [json.loads(line) for line in lines[1:] if line.endswith(b"\n")]
 
-    def run_of(self, folder: Path, ledger: ChainedLedger) -> str | None:
+    def run_of(self, folder: Path, ledger: Ledger) -> str | None:
         with suppress(CheckpointError):
             run = Journal.run_in(folder)
             return run if run is not None and ledger.knows(run) else None
         return None
 
-    def lacks_nothing(self, folder: Path, ledger: ChainedLedger) -> bool:
+    def lacks_nothing(self, folder: Path, ledger: Ledger) -> bool:
         """Whether a journal holds all that its run, which is still open, ever drew."""
         run = self.run_of(folder, ledger)
         if run is None or not ledger.is_open(run):
@@ -235,7 +235,7 @@ class Office:
         drawn = {payment.ticket for payment in ledger.payments(run)} - {None}
         return drawn == {entry["ticket"] for entry in self.entries(folder)}
 
-    def _repeats(self, folder: Path, ledger: ChainedLedger) -> int | None:
+    def _repeats(self, folder: Path, ledger: Ledger) -> int | None:
         run = self.run_of(folder, ledger)
         return None if run is None else ledger.run(run).repeats
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from office import ANSWERS, Office
 
 from sidelight.curator.door import Door
-from sidelight.privacy.chained_ledger import ChainedLedger
+from sidelight.privacy.chained_ledger import Ledger
 
 MEMORY = Path("/dev/shm")
 some = st.integers(0, 63)
@@ -163,7 +163,7 @@ def test_a_tireless_operator_is_charged_for_every_draw(machine):
 def takes_nothing_up():
     """A draw that the ledger does not hear of."""
     tickets = (f"ticket {number}" for number in range(10**9))
-    with mock.patch.object(ChainedLedger, "draw", side_effect=tickets):
+    with mock.patch.object(Ledger, "draw", side_effect=tickets):
         yield
 
 
@@ -206,7 +206,7 @@ def trusts_the_ledgers_events():
 @contextmanager
 def pays_out_of_the_allotment_only_once():
     """An answer that is paid for again costs nothing."""
-    append = ChainedLedger.append
+    append = Ledger.append
 
     def cheaply(ledger, event, *, run, nth):
         before = [payment for payment in ledger.payments(run) if payment.nth == nth]
@@ -215,10 +215,10 @@ def pays_out_of_the_allotment_only_once():
     def drawing(ledger, payment, *, run, ticket=None):
         return draw(ledger, payment, run=run, ticket=ticket) or next(tickets)
 
-    draw, tickets = ChainedLedger.draw, (f"ticket {number}" for number in range(10**9))
+    draw, tickets = Ledger.draw, (f"ticket {number}" for number in range(10**9))
     with (
-        mock.patch.object(ChainedLedger, "append", cheaply),
-        mock.patch.object(ChainedLedger, "draw", drawing),
+        mock.patch.object(Ledger, "append", cheaply),
+        mock.patch.object(Ledger, "draw", drawing),
     ):
         yield
 

@@ -12,8 +12,9 @@ import pytest
 
 from commands import sidelight
 from sidelight.releases.release import Release
-from sidelight.studio import explore
+from sidelight.studio import answers
 from sidelight.studio.recipe import answer_command, answer_python, sample_command
+from sidelight.studio.shelf import Shelf
 
 PAGE = "/p/people/explore/release-1"
 
@@ -63,8 +64,8 @@ def test_the_page_and_its_file_say_what_the_release_says(reader, release, query,
 
 
 def test_the_picture_of_a_condition_shows_the_counts_of_the_answer(released, release):
-    asked = explore.question_of(["age"], {"sex": ("F",)}, compare=True)
-    view = explore.view(explore.open_release(released.place(), "release-1"), asked)
+    asked = answers.question_of(["age"], {"sex": ("F",)}, compare=True)
+    view = answers.view(answers.open_release(released.place(), "release-1"), asked)
     expected = release.answer("age", where={"sex": "F"})
 
     assert [row[1] for row in view.rows] == pytest.approx(expected["estimate"].to_pylist())
@@ -75,8 +76,8 @@ def test_the_picture_of_a_condition_shows_the_counts_of_the_answer(released, rel
 def test_the_public_table_stands_beside(released, reader):
     page = reader.get(f"{PAGE}?by=ward&compare=yes").text
     public = (released.place().path / "public" / "old.csv").read_text().splitlines()[1:]
-    asked = explore.question_of(["ward"], {}, compare=True)
-    view = explore.view(explore.open_release(released.place(), "release-1"), asked)
+    asked = answers.question_of(["ward"], {}, compare=True)
+    view = answers.view(answers.open_release(released.place(), "release-1"), asked)
 
     shares = np.array([sum(line.endswith(ward) for line in public) for ward in ("north", "south", "west")])
     told = np.array([row[-1] for row in view.rows])
@@ -103,10 +104,10 @@ def test_names_that_are_not_there_are_left_out(reader):
 
 
 def test_a_question_that_is_too_large_is_refused(released, monkeypatch):
-    monkeypatch.setattr(explore, "_MOST_CELLS", 5)
-    opened = explore.open_release(released.place(), "release-1")
-    with pytest.raises(explore.TooLargeError, match="too many to show"):
-        explore.view(opened, explore.question_of(["age", "sex"], {}, compare=True))
+    monkeypatch.setattr(answers, "_MOST_CELLS", 5)
+    opened = answers.open_release(released.place(), "release-1")
+    with pytest.raises(answers.TooLargeError, match="too many to show"):
+        answers.view(opened, answers.question_of(["age", "sex"], {}, compare=True))
 
 
 def test_the_commands_that_are_shown_do_the_same(released, reader, tmp_path):
@@ -188,7 +189,7 @@ def test_an_edited_release_is_refused_in_words(released, reader, monkeypatch):
 
 def test_what_is_kept_is_bounded_and_made_once():
     made = []
-    shelf = explore.Shelf(2)
+    shelf = Shelf(2)
     for key in ("a", "b", "a", "c", "a", "b"):
         shelf.get(key, lambda key=key: made.append(key))
 
@@ -196,7 +197,7 @@ def test_what_is_kept_is_bounded_and_made_once():
 
 
 def test_what_cannot_be_made_leaves_nothing_behind():
-    shelf = explore.Shelf(2)
+    shelf = Shelf(2)
 
     with pytest.raises(ZeroDivisionError):
         shelf.get("a", lambda: 1 // 0)

@@ -43,7 +43,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """In two words: correct code must hold, and the planted bug must be found."""
+        """The verdict in two words: correct code must hold, and the planted bug must be found."""
         if self.is_planted:
             return "bug found" if self.is_refuted else "bug not found"
         return "REFUTED" if self.is_refuted else "holds"

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from sidelight._files import check_file, write_text
-from sidelight.cli._shared import ApprovedBy, Json, Project, talk, tell, tell_json
+from sidelight.cli._shared import ApprovedBy, ChargedLedger, Json, Project, talk, tell, tell_json
 from sidelight.data.columns.value import text_of
 from sidelight.data.leak_guard import refuse_same
 from sidelight.errors import DataError, SettingError
@@ -98,9 +98,7 @@ class GroupOptions:
         str, typer.Option(help="pure: Laplace noise, counted in ε. zcdp: Gaussian noise, with --delta.")
     ] = "pure"
     delta: Annotated[float | None, typer.Option(help="δ of every group. Only with zcdp.")] = None
-    ledger: Annotated[
-        str | None, typer.Option(help="Ledger that is charged: a file or a database's address.")
-    ] = None
+    ledger: ChargedLedger = None
     project: Project = None
     approved_by: ApprovedBy = None
     svg: Annotated[
@@ -232,23 +230,10 @@ def read_groups(asked: GroupOptions, *, way: str) -> list[Group]:
     ``way`` is how they will spend, as a policy names it: what the ledger would refuse is refused before the
     private table is read.
     """
+    _check(asked)
     value, missing = asked.value, asked.stand_in
-    ways = (asked.epsilon, asked.epsilon_column, asked.group_column)
-    if sum(way is not None for way in ways) != 1:
-        raise SettingError(
-            "say who needs what in one way: --epsilon, --epsilon-column, or --group-column with --group."
-        )
-    if asked.epsilon_column is not None and not asked.agreed_unit.total_is_public:
-        # PRIVACY: the groups would be the ε that the table holds, and one more person may bring another one.
-        raise SettingError(
-            "--epsilon-column finds its groups in the table, and under add-or-remove nobody may see whether "
-            "a group has people. Declare them: --group-column with --group. Nothing was read."
-        )
-    refuse_same(asked.table, asked.public)
     by = asked.epsilon_column or asked.group_column
     person = asked.agreed_unit.person
-    if person is not None and person in (value, by):
-        raise SettingError(f"column {person!r} says who each record is about; it cannot be averaged.")
     needs = {} if asked.group_column is None else _needs(asked.group)
     asked.require(way, _most(asked, needs))
     columns = read_columns(asked.table, [one for one in (value, by, person) if one is not None], asked.file)
@@ -285,6 +270,25 @@ def read_groups(asked: GroupOptions, *, way: str) -> list[Group]:
         shown = numbers(column, f"column {value!r}", missing=missing)
         groups.append(Group(shown, public=True, name="public", missing=missing))
     return groups
+
+
+def _check(asked: GroupOptions) -> None:
+    """Refuse, before the table is read, options that do not go together."""
+    said = (asked.epsilon, asked.epsilon_column, asked.group_column)
+    if sum(one is not None for one in said) != 1:
+        raise SettingError(
+            "say who needs what in one way: --epsilon, --epsilon-column, or --group-column with --group."
+        )
+    unit = asked.agreed_unit
+    if asked.epsilon_column is not None and not unit.total_is_public:
+        # PRIVACY: the groups would be the ε that the table holds, and one more person may bring another one.
+        raise SettingError(
+            "--epsilon-column finds its groups in the table, and under add-or-remove nobody may see whether "
+            "a group has people. Declare them: --group-column with --group. Nothing was read."
+        )
+    refuse_same(asked.table, asked.public)
+    if unit.person is not None and unit.person in (asked.value, asked.epsilon_column, asked.group_column):
+        raise SettingError(f"column {unit.person!r} says who each record is about; it cannot be averaged.")
 
 
 def show(answer: MixedAnswer, title: str, asked: GroupOptions) -> None:

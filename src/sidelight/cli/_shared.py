@@ -98,6 +98,10 @@ ApprovedBy = Annotated[
     list[str] | None,
     typer.Option("--approved-by", help="Who approved it, by name; the ledger keeps it. Repeat for several."),
 ]
+ChargedLedger = Annotated[
+    str | None,
+    typer.Option("--ledger", help="Ledger that is charged: a file or a database's address."),
+]
 ReleaseFolder = Annotated[Path, typer.Argument(help="A folder that `sidelight release` wrote.")]
 _CONTROL = re.compile("[\x7f-\x9f]")
 

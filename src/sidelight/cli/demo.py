@@ -88,15 +88,13 @@ def demo(
             }
         )
         return
-    titles = {name: f"{name} ({RECIPES[name]['mechanism']})" if name in RECIPES else name for name in errors}
     whose, because = (
         ("people", "this survey is public already") if is_real else ("simulated people", "they are made up")
     )
-    tell_table(
+    _tell_errors(
+        errors,
         f"PRIVATE: workload error of {len(private):,} {whose}'s answers at ε = {epsilon:g}. Errors against "
         f"exact answers can be shown only because {because}.",
-        ["marginals", *titles.values()],
-        [[ways, *(f"{by_way[ways]:.3f}" for by_way in errors.values())] for ways in errors[WITH]],
     )
     if quiet:
         return
@@ -131,7 +129,7 @@ def survey() -> tuple[Any, Any, "Schema"]:
 
 
 def simulated_survey() -> tuple[Any, Any, "Schema"]:
-    """The same with simulated people, for whom nothing else must be installed."""
+    """The survey with simulated people, for whom nothing else must be installed."""
     from sidelight.example.people import simulated_survey as simulated
 
     return simulated()
@@ -180,6 +178,12 @@ def errors_of(
         }
         for name, model in {ALONE: scaled, **{name: made.model for name, made in released.items()}}.items()
     }
+
+
+def _tell_errors(errors: dict[str, dict[str, float]], title: str) -> None:
+    titles = [f"{name} ({RECIPES[name]['mechanism']})" if name in RECIPES else name for name in errors]
+    rows = [[ways, *(f"{by_way[ways]:.3f}" for by_way in errors.values())] for ways in errors[WITH]]
+    tell_table(title, ["marginals", *titles], rows)
 
 
 def _difference(errors: dict[str, dict[str, float]]) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from sidelight.cli._shared import (
     ApprovedBy,
+    ChargedLedger,
     Json,
     Project,
     talk,
@@ -53,9 +54,7 @@ def discover(
     public: Annotated[
         str | None, typer.Option(help="A public table; the labels it has cost nothing.")
     ] = None,
-    ledger: Annotated[
-        str | None, typer.Option(help="Ledger that is charged: a file or a database's address.")
-    ] = None,
+    ledger: ChargedLedger = None,
     delta: Annotated[float | None, typer.Option(help="δ, where there is no ledger; such as 1e-9.")] = None,
     out: Annotated[
         Path | None,
@@ -119,6 +118,17 @@ def discover(
     if as_json:
         tell_json(_as_json(found, written))
         return
+    _tell(found)
+    if written is None:
+        talk("nothing was written.")
+    elif schema is None:
+        talk(f"wrote {written}, a new schema: {_told_change(found)} {_told_unit(found)}")
+    else:
+        talk(f"wrote {written}: {_told_change(found)} {_OTHER_SCHEMA}")
+
+
+def _tell(found: "Discovery") -> None:
+    """Print what was found."""
     talk(found.sentence)
     for label, number in sorted((found.labels or {}).items(), key=lambda pair: (-pair[1], pair[0])):
         tell(f"{number:>12,}  {label}")
@@ -126,12 +136,6 @@ def discover(
         tell(" ".join(f"{edge:g}" for edge in found.edges))
     if found.records is not None:
         tell(str(found.records))
-    if written is None:
-        talk("nothing was written.")
-    elif schema is None:
-        talk(f"wrote {written}, a new schema: {_told_change(found)} {_told_unit(found)}")
-    else:
-        talk(f"wrote {written}: {_told_change(found)} {_OTHER_SCHEMA}")
 
 
 def _target(table: str, schema: Path | None, out: Path | None, *, is_of_records: bool) -> Path:

@@ -8,6 +8,7 @@ import typer
 
 from sidelight.cli import ledger_places
 from sidelight.cli._shared import Json, talk, tell, tell_json, tell_table
+from sidelight.cli.ledger_places import Where
 
 if TYPE_CHECKING:
     from sidelight.privacy.ledger import Ledger
@@ -21,7 +22,6 @@ app = typer.Typer(
 _BAR = 20
 """Characters of a bar that shows the whole budget."""
 _USED = "each release uses as many records of a person as its schema says"
-Where = Annotated[str, typer.Argument(help="A ledger file, or a database URL.")]
 
 
 @app.command("open", epilog="Example: sidelight ledger open people.ledger --epsilon 1 --delta 1e-9")

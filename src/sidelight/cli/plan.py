@@ -1,7 +1,7 @@
 """``sidelight plan``: cost, memory and noise, before anything is read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -24,9 +24,6 @@ from sidelight.cli._shared import (
     tell,
     tell_json,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def plan(

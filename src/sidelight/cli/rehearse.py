@@ -56,11 +56,11 @@ def rehearse(
     shares: the wrong counts of a table, added up and divided by the number of records. Nothing private is
     read, and nothing is charged.
     """
-    from sidelight._check import listed, positive
+    from sidelight._check import positive
     from sidelight._files import check_file, write_text
     from sidelight._interrupt import told
     from sidelight.evaluation import rehearsal as stage
-    from sidelight.evaluation.rehearsal_picture import svg_picture, text_picture
+    from sidelight.evaluation.rehearsal_picture import svg_picture
 
     if accuracy is not None:
         positive(accuracy=accuracy)
@@ -89,6 +89,19 @@ def rehearse(
             facts |= {"accuracy": accuracy, "epsilon_for_accuracy": answers}
         tell_json(facts)
         return
+    _tell(played)
+    for name, found in answers.items():
+        tell(_answer(played, name, accuracy or 0.0, found))
+    if not quiet:
+        for sentence in stage.CANNOT_KNOW[1 if alone else 0 :]:
+            talk(sentence)
+
+
+def _tell(played: "Rehearsal") -> None:
+    """Print error against ε."""
+    from sidelight._check import listed
+    from sidelight.evaluation.rehearsal_picture import text_picture
+
     if played.left_out:
         them = "it" if len(played.left_out) == 1 else "them"
         talk(
@@ -97,11 +110,6 @@ def rehearse(
         )
     tell(_headline(played))
     tell(text_picture(played))
-    for name, found in answers.items():
-        tell(_answer(played, name, accuracy or 0.0, found))
-    if not quiet:
-        for sentence in stage.CANNOT_KNOW[1 if alone else 0 :]:
-            talk(sentence)
 
 
 def _headline(played: "Rehearsal") -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sidelight.privacy.approval import Approval
     from sidelight.privacy.ledger import Ledger
     from sidelight.releases.card import Card
+    from sidelight.releases.plan import Plan
 
 _TAKEN = "{} already exists and is not empty; name a new folder with --out."
 
@@ -98,7 +99,6 @@ def release(
     from sidelight.privacy.purpose import Purpose
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.progress import progress_of
-    from sidelight.releases import run as front_door
     from sidelight.releases.plan import Plan
     from sidelight.releases.plan_digest import plan_digest, plan_digests, require_approved
     from sidelight.releases.plan_words import describe, facts
@@ -139,11 +139,22 @@ def release(
             return
         raise ReleaseError(f"{_TAKEN.format(out)} Nothing was read.")
     check_room_for(out, "the release")
+    bars = progress_of(not quiet)
+    card = _written(
+        plan, table, out, ledger=book, checkpoint=journal, progress=bars, is_confirmed=yes, said=said
+    )
+    if checkpoint is None:
+        Journal.remove(journal)
+    following = f"next: sidelight answer {out} {plan.domain.attrs[0]}"
+    _say(out, card, [*_remarks(out, card), following], as_json=as_json, quiet=quiet)
+
+
+def _written(plan: "Plan", table: str, out: Path, *, checkpoint: Path, **how: Any) -> "Card":
+    """Carry a plan out, and write its release; gives the card."""
+    from sidelight.releases import run as front_door
+
     try:
-        made = front_door.run(
-            plan, table, ledger=book, checkpoint=journal, progress=progress_of(not quiet), is_confirmed=yes,
-            said=said,
-        )  # fmt: skip
+        made = front_door.run(plan, table, checkpoint=checkpoint, **how)
     except BudgetExhausted as error:
         if _is_taken(out):  # another process has finished this very command meanwhile
             raise ReleaseError(_TAKEN.format(out)) from error
@@ -152,13 +163,10 @@ def release(
         made.save(out)
     except ReleaseError as error:
         raise UnsavedError(
-            f"{error} Nothing is lost: everything that was paid for is kept in {journal}. Make room, and "
+            f"{error} Nothing is lost: everything that was paid for is kept in {checkpoint}. Make room, and "
             "repeat the same command; it pays nothing again."
         ) from error
-    if checkpoint is None:
-        Journal.remove(journal)
-    following = f"next: sidelight answer {out} {plan.domain.attrs[0]}"
-    _say(out, made.card, [*_remarks(out, made.card), following], as_json=as_json, quiet=quiet)
+    return made.card
 
 
 def _is_taken(out: Path) -> bool:

@@ -6,6 +6,7 @@ import typer
 
 from sidelight.cli._shared import (
     ApprovedBy,
+    ChargedLedger,
     Json,
     Project,
     SchemaFile,
@@ -26,9 +27,7 @@ def screen(
     ],
     epsilon: Annotated[float, typer.Option(help="ε to spend on all candidates together, such as 0.05.")],
     workload: WorkloadName = "3-way",
-    ledger: Annotated[
-        str | None, typer.Option(help="Ledger that is charged: a file or a database's address.")
-    ] = None,
+    ledger: ChargedLedger = None,
     for_epsilon: Annotated[
         float, typer.Option(help="ε of the release to come, which a candidate should improve.")
     ] = 1.0,

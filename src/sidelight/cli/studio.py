@@ -3,11 +3,16 @@
 import contextlib
 import getpass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sidelight.cli._shared import Json, Quiet, talk, tell, tell_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sidelight.studio.people import Role
 
 
 def studio(
@@ -67,12 +72,14 @@ def studio(
     from sidelight.errors import InputError, SettingError
     from sidelight.privacy.approval import check_name
     from sidelight.studio import server
-    from sidelight.studio.people import People
+    from sidelight.studio.people import People, Role
     from sidelight.studio.places import OWN, Studio
 
     own_name = name if name is not None else _user()
-    invited = [("approver", one) for one in approver or []] + [("reader", one) for one in reader or []]
-    for _, one in [("curator", own_name), *invited]:
+    own: tuple[Role, str] = ("curator", own_name)
+    invited: list[tuple[Role, str]] = [("approver", one) for one in approver or []]
+    invited += [("reader", one) for one in reader or []]
+    for _, one in (own, *invited):
         check_name(one)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is no folder; name one that holds projects, or a new one.")
@@ -91,8 +98,7 @@ def studio(
         where = server.running_at(folder)
         if where is None:
             raise InputError(f"no studio serves {folder} now. Start one: sidelight studio {folder}")
-        people = People(folder / OWN)
-        _say(server.links(people, where, invited or [("curator", own_name)]), as_json=as_json)
+        _say(server.links(People(folder / OWN), where, invited or [own]), as_json=as_json)
         return
     bound = listening.bound()
     origins = listening.origins(bound.getsockname()[1])
@@ -100,7 +106,7 @@ def studio(
         root=folder.resolve(), origins=origins, tables=tuple(path.resolve() for path in tables or []),
         upload_mb=upload_mb, two_people=two_people,
     )  # fmt: skip
-    made = server.links(People(served.own), origins[0], [("curator", own_name), *invited])
+    made = server.links(People(served.own), origins[0], [own, *invited])
     _say(made, as_json=as_json)
     if not quiet and not as_json:
         talk("Each link opens the door once. Ctrl-C stops the studio; releases under way go on.")
@@ -113,7 +119,7 @@ def studio(
         talk("the studio has stopped. What is under way goes on, and is found when you start it again.")
 
 
-def _say(made: list[tuple[str, str, str]], *, as_json: bool) -> None:
+def _say(made: "Sequence[tuple[Role, str, str]]", *, as_json: bool) -> None:
     if as_json:
         tell_json([{"role": role, "name": name, "link": link} for role, name, link in made])
         return

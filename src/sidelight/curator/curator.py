@@ -86,7 +86,7 @@ class Curator(Door):
         self._earlier = list(earlier)
         """Noisy answers of earlier releases about the same records, which may be used again for nothing."""
         self.used_again: list[Measurement] = []
-        """Those of them that were taken, or averaged with a new answer."""
+        """The earlier answers that were taken, or averaged with a new answer."""
         self.domain: Domain = table.domain
         self._table = table
         self._counts: dict[Attrs, Compact] = {}

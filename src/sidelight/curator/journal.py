@@ -61,7 +61,7 @@ class Kept:
     event: Event
     output: NDArray[np.int64]
     ticket: str
-    """By which the ledger knows the draw."""
+    """The ticket under which the ledger knows the draw."""
 
 
 @dataclass

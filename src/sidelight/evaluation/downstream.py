@@ -6,7 +6,7 @@ than fresh records would be (``nearest``), and does a classifier learn as much f
 table (``learning``)?
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from sidelight.data.table import Table
 from sidelight.evaluation.association import association_gap
@@ -42,17 +42,11 @@ class Downstream:
         synthetic = model.sample(private.records, seed=seed)
         gap = association_gap(private, synthetic)
         share = nearer_share(private, synthetic, held_out=held_out, seed=seed)
+        found = cls(association_mean=gap.mean, association_max=gap.largest, nearer_share=share)
         if target is None:
-            return cls(association_mean=gap.mean, association_max=gap.largest, nearer_share=share)
+            return found
         learned = learn(model, private, target, held_out=held_out, seed=seed, repeats=repeats)
-        return cls(
-            association_mean=gap.mean,
-            association_max=gap.largest,
-            nearer_share=share,
-            accuracy=learned.accuracy,
-            accuracy_private=learned.accuracy_private,
-            accuracy_majority=learned.accuracy_majority,
-        )
+        return replace(found, **asdict(learned))
 
     def known(self) -> dict[str, float]:
         """Plain values by name, without those that were not computed."""

@@ -6,30 +6,13 @@ from typing import Any
 
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
-from sidelight.evaluation import metric
 from sidelight.evaluation.downstream import Downstream
 from sidelight.evaluation.learning import check_target
-from sidelight.evaluation.metric import Metric
+from sidelight.evaluation.metric import METRICS, Metric
 from sidelight.evaluation.workload_errors import Errors
 from sidelight.queries.workload import Workload
 from sidelight.releases.compared import Compared, compared
 from sidelight.releases.release import Release
-
-_METRICS = {
-    "workload_error": metric.WORKLOAD_ERROR,
-    "max_error": metric.MAX_ERROR,
-    "mean_error": metric.MEAN_ERROR,
-    "mean_squared_error": metric.MEAN_SQUARED_ERROR,
-    "squared_error_per_query": metric.SQUARED_ERROR_PER_QUERY,
-    "cuboid_mean": metric.CUBOID_MEAN,
-    "cuboid_max": metric.CUBOID_MAX,
-    "association_mean": metric.ASSOCIATION_MEAN,
-    "association_max": metric.ASSOCIATION_MAX,
-    "nearer_share": metric.NEARER_SHARE,
-    "accuracy": metric.ACCURACY,
-    "accuracy_private": metric.ACCURACY_PRIVATE,
-    "accuracy_majority": metric.ACCURACY_MAJORITY,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +34,7 @@ class Evaluation(Errors):
 
     def items(self) -> Iterator[tuple[Metric, float]]:
         """Each metric with its value."""
-        return ((_METRICS[name], value) for name, value in self.as_json().items())
+        return ((METRICS[name], value) for name, value in self.as_json().items())
 
     def as_json(self) -> dict[str, float]:
         """Plain values by name."""

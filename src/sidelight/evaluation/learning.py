@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sidelight import _check
 from sidelight._extras import need
-from sidelight.data.columns.column import CategoricalColumn, IntegerColumn
+from sidelight.data.columns.column import CategoricalColumn, Column, IntegerColumn
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -45,8 +45,6 @@ class Learned:
     """Trained on private records."""
     accuracy_majority: float
     """Always the class that is commonest among the private training records."""
-    stddev: float
-    """Standard deviation of ``accuracy`` over the repeats."""
 
 
 def check_target(schema: Schema, target: str) -> None:
@@ -101,14 +99,8 @@ def learn(
                 float((tested[:, place] == commonest).mean()),
             ]
         )
-    accuracies = np.array(found)
-    means = accuracies.mean(axis=0)
-    return Learned(
-        accuracy=float(means[0]),
-        accuracy_private=float(means[1]),
-        accuracy_majority=float(means[2]),
-        stddev=float(accuracies[:, 0].std()),
-    )
+    synthetic_mean, private_mean, majority = np.mean(found, axis=0).tolist()
+    return Learned(accuracy=synthetic_mean, accuracy_private=private_mean, accuracy_majority=majority)
 
 
 def _accuracy(trained: Codes, tested: Codes, place: int, *, seed: int) -> float:
@@ -123,9 +115,9 @@ def _forest() -> Any:
     return need("sklearn.ensemble", "to learn a column from synthetic records").RandomForestClassifier
 
 
-def _is_class(column: object) -> bool:
+def _is_class(column: Column) -> bool:
     """Whether a column holds classes: labels, or single whole numbers as in coded tables, but not bins."""
     is_labelled = isinstance(column, CategoricalColumn) or (
         isinstance(column, IntegerColumn) and column.is_unit
     )
-    return is_labelled and 2 <= column.size <= MOST_CLASSES  # type: ignore[attr-defined]  # a Column by now
+    return is_labelled and 2 <= column.size <= MOST_CLASSES

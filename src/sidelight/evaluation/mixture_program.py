@@ -148,7 +148,7 @@ class _Program:
         return float(upper - np.maximum(lower, 0.0))
 
     def solve_exactly(self, tolerance: float) -> tuple[Array, Array]:
-        """The same as a game in whole numbers: a mixture of columns pays ±(q(D) − φ_q(x)) for q and ±."""
+        """The program as a game in whole numbers: a mixture of columns pays ±(q(D) − φ_q(x)) for q and ±."""
         bits = max(0, math.ceil(-math.log2(tolerance))) + 4
         frequencies = np.array(
             [round(frequency * 2**bits) for frequency in self.target.tolist()], dtype=object

@@ -9,7 +9,7 @@ It costs no privacy, however often it is played. What it cannot know is in ``CAN
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -126,7 +126,7 @@ class Rehearsal:
         return float(np.exp(np.interp(at, *np.array(points).T)).round(12))
 
     def as_json(self) -> dict[str, Any]:
-        """All of it in plain values."""
+        """The rehearsal in plain values."""
         return {**asdict(self), "cannot_know": list(CANNOT_KNOW)}
 
 
@@ -181,30 +181,44 @@ def rehearse(
         quality_share=quality_share,
     )  # fmt: skip
     n = _records(records, table.records)
-    bars, total = progress_of(progress), len(epsilons) * len(recipes) * runs
-    errors: dict[tuple[str, float], list[float]] = {}
+    bars, turns = progress_of(progress), range(seed, seed + runs)
     with bars.phase("rehearse"), warnings.catch_warnings():
         # Nobody is protected here, so nobody is warned that a large ε protects little.
         warnings.simplefilter("ignore", PrivacyWarning)
-        for turn in range(runs):
-            private, helping = _halves(table, n, seed=seed + turn, alone=alone)
-            for recipe, one in product(recipes, epsilons):
-                is_helped = recipe == AUTO or mechanism_of(recipe).public_data != "unused"
-                plan = plan_of(mechanism=recipe, epsilon=one, public=helping if is_helped else None)
-                name = plan.mechanism.name if recipe != AUTO else f"{AUTO} ({plan.mechanism.name})"
-                error = _error(plan, private, seed=seed + turn)
-                errors.setdefault((name, one), []).append(error)
-                share = sum(map(len, errors.values())) / total
-                bars.step(f"{name}, ε = {one:g}: {error:.1%}", share=min(share, 1.0))
+        halves = ((turn, *_halves(table, n, seed=turn, alone=alone)) for turn in turns)
+        played = _played(plan_of, list(product(recipes, epsilons)), halves, bars, runs=runs)
     half = table.records - (0 if alone else table.records // 2)
     return Rehearsal(
-        played=tuple(
-            Played(mechanism=name, epsilon=one, errors=tuple(found)) for (name, one), found in errors.items()
-        ),
+        played=played,
         records=n,
         stand_in=half,
         helping=table.records - half,
         left_out=left_out,
+    )
+
+
+def _played(
+    plan_of: Callable[..., Plan],
+    asked: Sequence[tuple[Mechanism | str, float]],
+    halves: Iterable[tuple[int, Table, Table | None]],
+    progress: Progress,
+    *,
+    runs: int,
+) -> tuple[Played, ...]:
+    """Each mechanism at each ε, on every pair of halves: a seed, the stand-in, and the records that help."""
+    errors: dict[tuple[str, float], list[float]] = {}
+    for seed, private, helping in halves:
+        for recipe, epsilon in asked:
+            is_helped = recipe == AUTO or mechanism_of(recipe).public_data != "unused"
+            plan = plan_of(mechanism=recipe, epsilon=epsilon, public=helping if is_helped else None)
+            name = plan.mechanism.name if recipe != AUTO else f"{AUTO} ({plan.mechanism.name})"
+            error = _error(plan, private, seed=seed)
+            errors.setdefault((name, epsilon), []).append(error)
+            share = sum(map(len, errors.values())) / (len(asked) * runs)
+            progress.step(f"{name}, ε = {epsilon:g}: {error:.1%}", share=min(share, 1.0))
+    return tuple(
+        Played(mechanism=name, epsilon=epsilon, errors=tuple(found))
+        for (name, epsilon), found in errors.items()
     )
 
 

@@ -156,7 +156,8 @@ def screen(
     for one in candidates:
         spending(each, name=one.name, unit=who, n=n)
     later = Budget(epsilon=for_epsilon, delta=1 / max(n, 2) ** 2 if for_delta is None else for_delta)
-    without = error_without_public(domain, asked, n, who, later)
+    error_of = partial(error_without_public, domain, asked, n, who, later)
+    without = error_of()  # refuses a budget that pays for nothing
 
     if not isinstance(book, MemoryLedger):
         book.for_table(marks_of(table, private, book.key))
@@ -170,7 +171,7 @@ def screen(
         _judge(
             one,
             mixture,
-            without=error_without_public(domain, asked, n, who, later, told=one.workload),
+            without=error_of(told=one.workload),
             sampling=sampling_error(domain, one.workload, n),
             later=later,
         )

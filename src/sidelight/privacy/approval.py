@@ -31,10 +31,10 @@ class Approval:
     """
 
     digest: str
-    """Of the plan, its schema and its sources: 64 hexadecimal digits."""
+    """The digest of the plan, its schema and its sources: 64 hexadecimal digits."""
     asked_by: str
     names: tuple[str, ...] = ()
-    """Those who approved it; none where nobody had to."""
+    """The people who approved the plan; none where nobody had to."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.digest, str) or not _DIGEST.fullmatch(self.digest):
@@ -52,7 +52,7 @@ class Approval:
 
     @property
     def sentence(self) -> str:
-        """All of them in words."""
+        """Who asked and who approved, in words."""
         others = f", approved by {', '.join(self.names)}" if self.names else ""
         return f"asked for by {self.asked_by}{others}"
 

@@ -161,7 +161,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         if not (_check.is_number(self.epsilon) and 0 < self.epsilon < math.inf):
-            raise SettingError(f"epsilon must be a finite number above 0; got {self.epsilon!r}.")
+            raise SettingError(f"epsilon must be a finite number above 0; got {_check.brief(self.epsilon)}.")
         if not (_check.is_number(self.delta) and 0 <= self.delta < 1):
             raise SettingError(f"delta must be at least 0 and below 1; got {self.delta!r}.")
 

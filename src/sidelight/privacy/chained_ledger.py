@@ -1,4 +1,11 @@
-"""How a ledger's lines are added, whatever keeps them: each change reads a handful of lines and adds one."""
+"""One dataset's spending, for ever: a promise, and then lines that are only ever added.
+
+A run *begins* by setting its whole allotment aside, pays for each event out of it, and gives
+the rest back when it *closes*. An open run counts with all of its allotment: a crash costs
+budget, never privacy. Just before noise is drawn, its payment is *used up*, once for ever, in a line
+of its own: whoever comes later, with an older or a copied journal, must pay again, out of what the
+promise has left.
+"""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -10,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
+from sidelight._check import count_of
 from sidelight.errors import LedgerError, PolicyError, SettingError
 from sidelight.privacy.accountant import check_fits
 from sidelight.privacy.budget import Cost, Epsilon, Rho, Tally, added, cost_to_json
@@ -33,10 +41,14 @@ def new_run() -> str:
     return secrets.token_hex(8)
 
 
-class ChainedLedger(ABC):
-    """A Ledger, whatever keeps its lines. Each change reads a handful of lines and adds one."""
+class Ledger(ABC):
+    """One dataset's spending, whatever keeps its lines: these are added, never edited.
+
+    Each change reads a handful of lines and adds one.
+    """
 
     promise: Promise
+    """What was promised when the ledger was created."""
     where: str
     """Where it is kept, as messages say it."""
     _known: Line
@@ -77,6 +89,7 @@ class ChainedLedger(ABC):
 
     @property
     def key(self) -> str:
+        """The key of this ledger's marks. PRIVACY: it is never published, nor shown."""
         return self._change(lambda pen: pen.pages.key())
 
     @property
@@ -105,12 +118,16 @@ class ChainedLedger(ABC):
         self._change(lambda pen: pen.write("policy", facts, of_run=Sums()))
 
     def for_table(self, marks: Marks) -> None:
+        """Name the table of the next runs by its marks: ``begin`` records them, or refuses another table."""
         self._marks = dict(marks)
 
     def has_other_schema(self, marks: Marks) -> bool:
+        """Whether its table was seen under schemas, and never under the one that these marks are of."""
         return is_other_schema(marks, self._look(lambda pages: about(pages).marks))
 
     def is_same_table(self, run: str, marks: Marks) -> bool | None:
+        """Whether these are marks of the table that a run was about; None where they cannot be compared."""
+
         def look(pages: Pages) -> Marks:
             begun, _ = self._ends(pages, run)
             known: Marks = {}
@@ -122,6 +139,7 @@ class ChainedLedger(ABC):
         return same_table(marks, self._look(look))
 
     def rebind(self, marks: Marks) -> None:
+        """From now on, recognise the ledger's table by these marks."""
         facts = {"marks": dict(marks), "rebound": True}
         self._change(lambda pen: pen.write("table", facts, of_run=Sums()))
 
@@ -139,6 +157,8 @@ class ChainedLedger(ABC):
             pen.write("table", {"marks": told}, of_run=Sums())
 
     def require(self, allotment: Cost, purpose: Purpose | None = None) -> None:
+        """BudgetExhausted or PolicyError if ``begin`` would refuse this run now; nothing is set aside."""
+
         def look(pages: Pages) -> None:
             self._with_aside(_last_of(pages, self.where).total, allotment)
             self._allow(pages, about(pages).policy, allotment, purpose or Purpose())
@@ -184,6 +204,12 @@ class ChainedLedger(ABC):
     def begin(
         self, allotment: Cost, *, label: str, run: str | None = None, purpose: Purpose | None = None
     ) -> str:
+        """Set an allotment aside, all of it or BudgetExhausted and none of it; gives the run's id.
+
+        To find the run again after a crash, write down an id (``new_run``) first, and pass it as ``run``.
+        ``purpose`` is what the ledger's policy looks at, with who asked for the run and who approved it; a
+        run that the policy does not allow is a PolicyError.
+        """
         named = new_run() if run is None else run
         meant = Purpose() if purpose is None else purpose
 
@@ -202,6 +228,11 @@ class ChainedLedger(ABC):
         return self._change(decide)
 
     def append(self, event: Event, *, run: str, nth: int | None = None) -> int:
+        """Pay for the run's nth answer, by default the next one; gives the number of the payment's line.
+
+        It comes out of the run's allotment; for an answer that was paid for before, out of the promise
+        itself. All of it, or BudgetExhausted and nothing. Returns once it is on disk.
+        """
         budget = self.promise.budget
 
         def decide(pen: Pen) -> int:
@@ -232,6 +263,12 @@ class ChainedLedger(ABC):
                 raise refusal
 
     def draw(self, payment: int, *, run: str, ticket: str | None = None) -> str | None:
+        """Mark a payment as drawn for, once; gives a ticket, or None if it was marked before.
+
+        Called just before noise is drawn; returns once it is on disk. ``ticket`` is given for an output that
+        was drawn earlier, if an older copy has replaced the ledger since.
+        """
+
         def decide(pen: Pen) -> str | None:
             pages = pen.pages
             _, of_run = self._open(pages, run, "nothing was drawn")
@@ -254,6 +291,8 @@ class ChainedLedger(ABC):
         return self._change(decide)
 
     def payments(self, run: str) -> tuple[Payment, ...]:
+        """What the run paid for, in order, and what was drawn for it."""
+
         def look(pages: Pages) -> list[Line]:
             self._state(pages, run)
             return list(pages.lines(run))
@@ -261,6 +300,7 @@ class ChainedLedger(ABC):
         return payments_of(self._look(look))
 
     def require_again(self, costs: Iterable[Cost], *, run: str) -> None:
+        """BudgetExhausted if the promise cannot pay for all of these in addition to what is set aside."""
         wanted, budget = list(costs), self.promise.budget
         if not wanted:
             return
@@ -274,6 +314,8 @@ class ChainedLedger(ABC):
         self._look(look)
 
     def close(self, run: str) -> None:
+        """Give back what the run did not spend. Closing twice is closing once."""
+
         def decide(pen: Pen) -> None:
             allotment, of_run = self._state(pen.pages, run)
             if of_run.open_runs:
@@ -306,40 +348,54 @@ class ChainedLedger(ABC):
 
     @property
     def tally(self) -> Tally:
+        """What counts against the promise; ``Budget.epsilon_of`` converts it to ε.
+
+        An open run counts with its whole allotment, a closed one with what its events cost.
+        """
         return self._last().total.tally
 
     @property
     def spent(self) -> Fraction:
+        """What ``tally`` takes from ``Budget.capacity``."""
         return self.tally.priced
 
     @property
     def left(self) -> Fraction:
+        """What ``Budget.capacity`` has left after ``spent``; at least 0."""
         return max(Fraction(0), self.promise.budget.capacity - self.spent)
 
     @property
     def head(self) -> str:
+        """The hash of the last line. Kept in a release, it proves later that no line went missing."""
         return self._last().hash
 
     @property
     def origin(self) -> str:
+        """The hash of the first line, which holds the promise: no other ledger has it."""
         first = self._look(lambda pages: pages.at(1))
         if first is None:
             raise LedgerError(f"{self.where} holds no lines.")
         return first.hash
 
     def allotment(self, run: str) -> Cost:
+        """What the run set aside."""
         return self._look(lambda pages: self._state(pages, run)[0])
 
     def run(self, run: str) -> RunSummary:
+        """One run, summed up."""
         return self._look(lambda pages: summary_of(*self._ends(pages, run)))
 
     def knows(self, run: str) -> bool:
+        """Whether the run began here."""
         return bool(run) and self._look(lambda pages: pages.first(run)) is not None
 
     def is_open(self, run: str) -> bool:
+        """Whether the run may still pay for events."""
         return self._look(lambda pages: bool(self._state(pages, run)[1].open_runs))
 
     def events(self, run: str | None = None) -> Iterator[Event]:
+        """What was paid for, in order: by one run, or by all."""
+
         def look(pages: Pages) -> list[Line]:
             if run is not None:
                 self._state(pages, run)
@@ -349,9 +405,15 @@ class ChainedLedger(ABC):
         return (line.event for line in self._look(look))
 
     def runs(self) -> tuple[RunSummary, ...]:
+        """Every run, in the order in which they began."""
         return self._look(lambda pages: tuple(summary_of(first, last) for first, last in pages.ends()))
 
     def verify(self, *, head: str | None = None) -> None:
+        """Read every line again; LedgerError says which one is wrong.
+
+        With the ``head`` that a release kept, also that the ledger still holds that line:
+        without it, lines missing at the end cannot be seen.
+        """
         self._look(lambda pages: replayed(pages.lines(), where=self.where, head=head))
 
     def __copy__(self) -> Self:
@@ -363,10 +425,10 @@ class ChainedLedger(ABC):
 
     def __repr__(self) -> str:
         budget = self.promise.budget
-        used, number = budget.epsilon_of(self.tally), len(self.runs())
+        used = budget.epsilon_of(self.tally)
         return (
             f"Ledger({self.promise.shown!r}, ε = {used:.4g} of {budget.epsilon:g} spent, "
-            f"{number} {'run' if number == 1 else 'runs'}, kept in {self.where})"
+            f"{count_of(len(self.runs()), 'run')}, kept in {self.where})"
         )
 
     def _repr_html_(self) -> str:

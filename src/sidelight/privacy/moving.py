@@ -16,7 +16,9 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -139,8 +141,9 @@ def _fill(old: SqlLedger, new: Location, *, has_begun: bool) -> None:
 def _begun(pages: Pages, new: Location) -> Line | None:
     """The last line, if a move to this very place has begun, and is not known to have ended."""
     last = pages.last()
-    is_it = last is not None and last.kind == "moved" and last.body.get("place") == new.identity
-    return last if is_it and last is not None and not last.is_end else None
+    if last is None or last.kind != "moved" or last.is_end or last.body.get("place") != new.identity:
+        return None
+    return last
 
 
 def _has_arrived(new: Location, moved: Line) -> bool:
@@ -203,8 +206,6 @@ def read_backup(path: str | os.PathLike[str]) -> tuple[str, list[Line]]:
 
 
 def _lines(texts: list[str]) -> Iterator[Line]:
-    from hashlib import sha256
-
     for number, text in enumerate(texts, start=1):
         body = parse_json(text)
         run = body.get("run") if isinstance(body, dict) else None
@@ -285,7 +286,7 @@ def restore(
     return SqlLedger.open(target)
 
 
-def _reading(place: Place) -> Any:
+def _reading(place: Place) -> AbstractContextManager[Pages]:
     location = Location(place)
     location.inspect()
     return location.transaction(to_write=False)

@@ -60,7 +60,7 @@ class Policy:
     mechanisms: tuple[str, ...] | None = None
     """The mechanisms and other ways that may spend; an empty list allows none."""
     approvers: tuple[str, ...] = ()
-    """Those whose approval counts."""
+    """The people whose approval counts, by name."""
     approvals: int = 0
     """How many of the approvers must have approved a run; 0 where nobody has to."""
     approval_above: float = 0.0

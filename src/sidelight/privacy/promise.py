@@ -141,9 +141,9 @@ def exhausted(
     would_be = budget.epsilon_of(spent + budget.tally(wanted))
     needs, has = _needs(promise, wanted), _has(promise, spent)
     at = "" if budget.is_pure else f" at δ = {_delta(budget.delta)}"
-    verb, held = "spent   ", _plural(events, "event")
+    verb, held = "spent   ", _check.count_of(events, "event")
     if open_runs:
-        verb, held = "held    ", f"{held} and {_plural(open_runs, 'open run')}"
+        verb, held = "held    ", f"{held} and {_check.count_of(open_runs, 'open run')}"
     largest = budget.largest(type(wanted), spent)
     less = (
         f"Ask for less (--epsilon {largest:g}), or draw" if largest else "Nothing is left, but you can draw"
@@ -164,7 +164,8 @@ def cannot_draw_again(promise: Promise, spent: Tally, costs: Sequence[Cost], *, 
     """The error for answers that a checkpoint lost and the promise cannot pay for again."""
     whole = added(*costs)
     return BudgetExhausted(
-        f"this run would have to pay again for {_plural(len(costs), 'answer')}: what it drew is not in this\n"
+        f"this run would have to pay again for {_check.count_of(len(costs), 'answer')}: what it drew is not "
+        "in this\n"
         "checkpoint, because a crash lost it or because the folder is a copy of another.\n"
         f"That needs {_needs(promise, whole)}; '{promise.shown}' has {_has(promise, spent)} left beside\n"
         "what runs hold.\n"
@@ -202,7 +203,3 @@ def _rho(value: float) -> str:
 def _delta(value: float) -> str:
     """1e-9, as people write it."""
     return f"{value:g}".replace("e-0", "e-")
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -10,8 +10,6 @@ from fractions import Fraction
 
 _BITS = 40
 """Relative precision 2⁻⁴⁰: noise is larger than owed by less than one part in 10¹²."""
-
-
 _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
@@ -37,12 +35,12 @@ def round_up(value: Fraction) -> Fraction:
     >>> float(round_up(Fraction(1, 3)) * 3 - 1) < 2**-39
     True
     """
-    return -round_down(-value) if value < 0 else _rounded(value, up=True)
+    return _rounded(value, up=True)
 
 
 def round_down(value: Fraction) -> Fraction:
     """The next fraction at or below ``value`` with a numerator of about 40 bits."""
-    return -round_up(-value) if value < 0 else _rounded(value, up=False)
+    return _rounded(value, up=False)
 
 
 def sqrt_down(value: Fraction) -> Fraction:

@@ -23,7 +23,7 @@ class RunSummary:
     events: int
     """How many payments it made."""
     repeats: int
-    """How many of them paid again for an answer that was lost, as in a crash."""
+    """How many payments paid again for an answer that was lost, as in a crash."""
     when: str
     """When it began, in UTC."""
     purpose: Purpose = field(default_factory=Purpose)

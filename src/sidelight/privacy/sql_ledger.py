@@ -28,8 +28,7 @@ from sidelight.errors import LedgerError, PrivacyWarning, SettingError
 from sidelight.privacy import seen, sql_location
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.chain import Line, Sums, promise_line
-from sidelight.privacy.chained_ledger import ChainedLedger
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.marks import new_key
 from sidelight.privacy.pages import Pages, Pen
 from sidelight.privacy.policy import Policy, check_limits
@@ -43,7 +42,7 @@ from sidelight.sources import ledger_name
 T = TypeVar("T")
 
 
-class SqlLedger(ChainedLedger):
+class SqlLedger(Ledger):
     """A ledger in an SQLite file, or behind a database URL.
 
     ``people.ledger`` is a file. ``postgresql://user@host/database#people`` is the ledger

@@ -111,7 +111,7 @@ class Location:
             raise LedgerError(f"{source_name(self.path)} cannot be created: {error.strerror}.") from error
 
     def _abandon(self) -> None:
-        """Undo ``_claim``."""
+        """Remove the file that ``_claim`` made."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 

@@ -51,7 +51,7 @@ class Held:
         )
 
     def tally(self, budget: Budget) -> Tally:
-        """The same as a budget prices it.
+        """The sums as a budget prices them.
 
         PRIVACY: Σ min(ε²/2, ε/α) over runs is at most min(Σε²/2, Σε/α), which is what this takes.
         """
@@ -80,7 +80,7 @@ class Standing:
 
     @staticmethod
     def of(ends: Iterable[tuple[Line, Line]]) -> "Standing":
-        """From the first and the last line of every run, in the order in which the runs began."""
+        """The standing after runs, given by the first and the last line of each, in the order they began."""
         standing = Standing()
         for first, last in ends:
             standing.begin(first)

@@ -47,7 +47,7 @@ class Statement:
 
     @property
     def share_spent(self) -> float:
-        """The same as a share of the budget."""
+        """The share of the budget that was spent or set aside."""
         return float(self.tally.priced / self.promise.budget.capacity)
 
     @property
@@ -58,7 +58,7 @@ class Statement:
 
     @property
     def meaning(self) -> str:
-        """What was spent allows somebody who accuses people, in a sentence."""
+        """What the spent budget allows somebody who accuses people, in a sentence."""
         return Meaning.of_tally(self.tally).sentence(self.promise.unit)
 
     @property
@@ -86,7 +86,7 @@ class Statement:
             yield run, min(1.0, float(used.priced / budget.capacity)), budget.epsilon_of(used)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it in plain values."""
+        """The statement in plain values."""
         budget, unit = self.promise.budget, self.promise.unit
         return {
             "name": self.promise.shown,

@@ -35,7 +35,7 @@ class Together:
 
     @property
     def sentence(self) -> str:
-        """Both numbers, in words."""
+        """What was lost so far and what may be lost in the end, in words."""
         at = f" at δ = {self.delta:g}" if self.delta else ""
         return (
             f"Somebody whose records are in all {len(self.names)} tables has lost ε = {self.spent:.4g}{at} "

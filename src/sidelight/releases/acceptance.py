@@ -136,7 +136,10 @@ class Criteria:
         ]
 
     def least_thresholds(self, asked: MeanErrors, cost: Cost, unit: Unit) -> list[float]:
-        """Of each criterion, in records: from here on, an exact release passes with this confidence."""
+        """The least threshold of each criterion, in records.
+
+        From there on, an exact release passes at this confidence.
+        """
         return [2 * reach for reach in self.reaches(asked, cost, unit)]
 
     def outlook(self, asked: MeanErrors, cost: Cost, unit: Unit) -> tuple[str, ...]:
@@ -306,7 +309,7 @@ _LOOKS = (
 def _parsed(tree: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Criteria:
     _check.known("accept", tree, ("confidence", "criterion"))
     confidence = tree.get("confidence", 0.95)
-    if not _is_number(confidence) or not 0.5 < confidence < 1:
+    if not _check.is_number(confidence) or not 0.5 < confidence < 1:
         raise SettingError(
             f"confidence must be above 0.5 and below 1, such as 0.95; got {_check.brief(confidence)}."
         )
@@ -321,7 +324,7 @@ def _parsed(tree: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Criter
 def _criterion(keys: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Criterion:
     _check.known("a criterion", keys, ("tables", "at_most", "worst", "between"))
     at_most: Any = keys.get("at_most")
-    if not _is_number(at_most) or not 0 < at_most < _WORST:
+    if not _check.is_number(at_most) or not 0 < at_most < _WORST:
         raise SettingError(
             "at_most must be above 0 and below 2 (200%), the error of tables that have no record in common; "
             f"got {_check.brief(at_most)}."
@@ -408,10 +411,6 @@ def _refuse_repeated(criteria: Sequence[Criterion]) -> None:
 
 def _named(tables: Sequence[Attrs]) -> str:
     return _check.listed([" × ".join(attrs) for attrs in tables], 5)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _reach(stddevs: Sequence[float], steps: float, alpha: float, *, is_gaussian: bool) -> float:

@@ -43,7 +43,7 @@ class Asked:
 
     @property
     def joint(self) -> Attrs:
-        """Those, and the ones that the condition is about."""
+        """The attributes that the table shows, and then those that only the condition is about."""
         return (*self.shown, *(attr for attr in self.evidence if attr not in self.shown))
 
     def cells(self, domain: Domain) -> NDArray[np.intp]:

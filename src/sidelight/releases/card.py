@@ -1,7 +1,7 @@
 """The card of a release: all facts about how it came about, and nothing private.
 
-It is written once, by a run (``releases/run.py``), and read by attribute everywhere else. As JSON it is part
-of ``release.json``; docs/reference/card.schema.json describes that form.
+It is written once, when a run has ended (``run_card.py``), and read by attribute everywhere else. As JSON it
+is part of ``release.json``; docs/reference/card.schema.json describes that form.
 """
 
 from collections.abc import Mapping

@@ -38,6 +38,6 @@ class LedgerAnswer:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The same for a program."""
+        """The answer as plain values, for a program."""
         is_allowed = self.can_pay and not self.refusal
         return {"affordable": self.can_pay, "allowed": is_allowed, "refusal": self.refusal or None}

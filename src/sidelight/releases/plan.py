@@ -233,20 +233,20 @@ class Plan:
         return 2 + (not every <= set(self.foreseen)) + (self.bins is not None)
 
     @property
+    def _split(self) -> tuple[Cost, Cost]:
+        """What of the allotment is kept to measure how far off the release is, and the rest."""
+        return set_aside(self.allotment, self.quality_share if self.mean_errors is not None else 0.0)
+
+    @property
     def set_aside(self) -> Cost:
         """What of the allotment is kept to measure how far off the release is."""
-        return set_aside(self.allotment, self.quality_share if self.mean_errors is not None else 0.0)[0]
+        return self._split[0]
 
     @property
     def for_mechanism(self) -> Cost:
         """What of the allotment the mechanism may spend, at least."""
-        rest = self._rest
+        rest = self._split[1]
         return rest if self.bins is None else self.bins.left_of(rest)
-
-    @property
-    def _rest(self) -> Cost:
-        """What of the allotment is not kept to measure how far off the release is."""
-        return set_aside(self.allotment, self.quality_share if self.mean_errors is not None else 0.0)[1]
 
     @cached_property
     def outlook(self) -> Outlook:
@@ -301,7 +301,7 @@ class Plan:
         """What else to know beforehand, in sentences: of the mechanism, and of what will not be measured."""
         grouped: tuple[str, ...] = ()
         if self.bins is not None:
-            grouped = (self.bins.sentence(self.domain, self._rest, self.unit),)
+            grouped = (self.bins.sentence(self.domain, self._split[1], self.unit),)
         elif self.public is not None:
             alone = Bins.of(self.asked_bins, self.schema, self.workload, self.mechanism, None)
             grouped = () if alone is None else (alone.ungrouped,)
@@ -363,8 +363,7 @@ class Plan:
         """How well each criterion of acceptance can be told, in sentences; none where there are none."""
         if self.accept is None or self.mean_errors is None:
             return ()
-        asked = self.mean_errors, self.set_aside, self.unit
-        return self.accept.outlook(*asked)
+        return self.accept.outlook(self.mean_errors, self.set_aside, self.unit)
 
     def check_total(self, records: int) -> None:
         """Refuse a table without records, or with too few for this much noise; n is public here."""

@@ -24,6 +24,7 @@ from sidelight.errors import LedgerError
 from sidelight.privacy.approval import Approval
 from sidelight.privacy.ledger import Ledger
 from sidelight.releases.plan import Plan
+from sidelight.releases.public_data import each_given
 from sidelight.sources import source_name
 
 _AT_ONCE = 1 << 20
@@ -43,12 +44,11 @@ def plan_digests(
     plan: Plan, *, private: str | Path, public: Any, ledger: Ledger, project: str | None = None
 ) -> list[str]:
     """The digests of runs that carried the same plan out, in their order, and that of one run more."""
-    given = public if isinstance(public, list | tuple) else [] if public is None else [public]
     facts = {
         "plan": plan.identity(),
         "schema": sha256(render(plan.schema, notes=False, unit=True).encode()).hexdigest(),
         "private": source_name(private),
-        "public": [source_digest(one) for one in given],
+        "public": [source_digest(one) for one in each_given(public)],
         "ledger": ledger.origin,
     } | ({} if project is None else {"project": project})
     runs, digests = ledger.runs(), [_digest(facts)]

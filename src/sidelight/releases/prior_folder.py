@@ -11,6 +11,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from sidelight._check import is_number
 from sidelight._foreign import ForeignError
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
@@ -74,7 +75,7 @@ def _by_attribute(said: dict[str, Any], domain: Domain) -> dict[str, float]:
 
 
 def _at_least_0(number: Any) -> float:
-    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
+    if not is_number(number) or not 0 <= number < math.inf:
         raise ForeignError("it holds a number that is negative or not finite, or no number")
     return float(number)
 

@@ -42,7 +42,8 @@ def read_public(source: Any, schema: Schema) -> Any:
             source = Release.load(folder)
     if isinstance(source, Release):
         if _is_encoded_by(source.schema, schema):
-            return _of_codes(source, schema).model
+            _require_same_sizes(source, schema)
+            return source.model
         return read_public_table(replace(source, kind="pyarrow").sample(seed=_SEED), schema)
     if isinstance(source, Table):
         if source.domain == schema.domain and _is_encoded_by(source.schema, schema):
@@ -52,6 +53,11 @@ def read_public(source: Any, schema: Schema) -> Any:
     if isinstance(source, Prior | Table | Model | PublicSource):
         return source
     return read_public_table(source, schema)
+
+
+def each_given(public: Any) -> list[Any]:
+    """What was given as public data, one or several or None, as a list."""
+    return list(public) if isinstance(public, list | tuple) else [] if public is None else [public]
 
 
 def told_table(public: Any, schema: Schema, use: str) -> Table:
@@ -87,9 +93,8 @@ def records_by_attribute(public: Any, domain: Domain) -> dict[str, float]:
 
 def one_way_counts(public: Any, domain: Domain) -> dict[str, NDArray[np.float64]]:
     """How many public records have each value of each attribute that they tell of."""
-    given = public if isinstance(public, list | tuple) else [public]
     found: dict[str, NDArray[np.float64]] = {}
-    for one in given:
+    for one in each_given(public):
         source = one.model if isinstance(one, Prior) else one
         attrs = [attr for attr in domain.attrs if attr in source.domain]
         for attr in attrs:
@@ -102,7 +107,7 @@ def whole_records(public: Any, domain: Domain) -> Model | None:
 
     Of several sources, the first that has such records; None where none has.
     """
-    for one in public if isinstance(public, list | tuple) else [public]:
+    for one in each_given(public):
         source = one.model if isinstance(one, Prior) else one
         if isinstance(source, WeightedRecords):
             source = source.support
@@ -129,7 +134,7 @@ def told_of(records: Mapping[str, float]) -> Iterator[str]:
 
 def marks_of_public(public: Any, key: str) -> dict[str, Marks]:
     """The marks (keyed digests) of what ``read_public`` returned, one set for each public input."""
-    given = public if isinstance(public, list | tuple) else [] if public is None else [public]
+    given = each_given(public)
     return {
         f"public {place}" if len(given) > 1 else "public": _marks(one, key)
         for place, one in enumerate(given, start=1)
@@ -151,12 +156,11 @@ def _marks(public: Any, key: str) -> Marks:
     return {"counts": digest((np.ascontiguousarray(array).tobytes() for array in arrays), key)}
 
 
-def _of_codes(release: Release, schema: Schema) -> Release:
-    """A release whose codes mean what they mean in the schema, as far as anybody can tell."""
+def _require_same_sizes(release: Release, schema: Schema) -> None:
+    """Refuse a release whose codes cannot mean what they mean in the schema."""
     sizes = schema.domain.sizes
     if any(sizes.get(attr) != size for attr, size in release.model.domain.sizes.items()):
         raise SchemaError("the release was made under another schema, so it cannot be public data here.")
-    return release
 
 
 def _is_encoded_by(own: Schema | None, schema: Schema) -> bool:

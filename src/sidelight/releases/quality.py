@@ -12,7 +12,7 @@ counts twice, where it is and where it is not: half the error is the share of re
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from sidelight import _check
 from sidelight.errors import SettingError
@@ -59,7 +59,7 @@ class MeanError:
 
     @property
     def in_part(self) -> str:
-        """That an even part of the marginals was measured, in brackets; empty where all were."""
+        """How many of the marginals were measured, in brackets; empty where all were."""
         if self.marginals == self.of:
             return ""
         return f" (an even part of them was measured: {self.marginals:,} of {self.of:,})"
@@ -156,13 +156,6 @@ class Quality:
         known = f"known only to ± {_percent(worst.margin)}"
         return f"{said}; the error of the tables of each attribute is {known}, so none can be named"
 
-    @property
-    def lower(self) -> str:
-        """The lower degrees, in one line; empty where there are none."""
-        return ", ".join(
-            f"{degree} tables by {mean}" for degree, mean in self.degrees.items() if degree != self.degree
-        )
-
 
 def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
     """What of an allotment is kept for measuring quality, and the rest; a share of 0 keeps nothing."""
@@ -179,8 +172,8 @@ def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
     return allotment.split(share)
 
 
-def _is_share(share: object) -> bool:
-    return isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share < 1
+def _is_share(share: Any) -> bool:
+    return _check.is_number(share) and 0 <= share < 1
 
 
 def _percent(share: float, known_to: float | None = None) -> str:

@@ -44,7 +44,7 @@ class Reused:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """All of them together."""
+        """The measurements of all releases together."""
         return tuple(made for one in self.lent for made in one)
 
     def after(self, used: Iterable[Measurement]) -> tuple[ReusedRelease, ...]:
@@ -57,7 +57,7 @@ class Reused:
 
     @property
     def digest(self) -> str:
-        """By which a checkpoint knows them again."""
+        """The hash by which a checkpoint recognises these answers."""
         parts = hashlib.sha256()
         for made in self.measurements:
             parts.update(_identity(made))
@@ -92,9 +92,7 @@ def read_reused(given: Any, *, schema: Schema, unit: Unit, ledger: Ledger | None
 
     Refused where schema or unit differ, or where the ledger does not know the release.
     """
-    listed: Sequence[Any] = (
-        list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
-    )
+    listed = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     if not listed:
         return None
     if ledger is None or isinstance(ledger, MemoryLedger):
@@ -105,7 +103,8 @@ def read_reused(given: Any, *, schema: Schema, unit: Unit, ledger: Ledger | None
     releases = [one if isinstance(one, Release) else Release.load(Path(one)) for one in listed]
     for release in releases:
         _check(release, schema, unit, ledger)
-    told = [
+    apart = _apart(releases)
+    told = tuple(
         ReusedRelease(
             run=one.card.ledger.run,
             mechanism=one.card.mechanism,
@@ -114,9 +113,9 @@ def read_reused(given: Any, *, schema: Schema, unit: Unit, ledger: Ledger | None
             of=_numbers(one.measurements),
             holds=tuple(sorted(_runs(one) - {one.card.ledger.run})),
         )
-        for one in _apart(releases)
-    ]
-    return Reused(tuple(tuple(one.measurements) for one in _apart(releases)), tuple(told))
+        for one in apart
+    )
+    return Reused(tuple(one.measurements for one in apart), told)
 
 
 def _runs(release: Release) -> set[str]:
@@ -158,7 +157,7 @@ def _check(release: Release, schema: Schema, unit: Unit, ledger: Ledger) -> None
 
 
 def _identity(made: Measurement) -> bytes:
-    """By which a measurement is recognised."""
+    """The hash by which one measurement is recognised."""
     text = repr((made.query.as_json(), made.stddev)).encode()
     return hashlib.sha256(text + made.answer.tobytes()).digest()
 

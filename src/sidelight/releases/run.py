@@ -1,12 +1,8 @@
 """``sl.release``: from a private table to a release in one call."""
 
-import platform
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from fractions import Fraction
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +26,7 @@ from sidelight.errors import (
 from sidelight.mean_errors import MeanErrors, NoisyMeans
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.mechanisms.registry import AUTO
-from sidelight.privacy.budget import Epsilon
 from sidelight.privacy.chained_ledger import new_run
-from sidelight.privacy.event import Event
 from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, warn_unrecorded
 from sidelight.privacy.marks import Marks, new_key
 from sidelight.privacy.noise import NoiseSource, SystemNoise
@@ -42,20 +36,15 @@ from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
 from sidelight.releases.acceptance import Criteria
-from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
-from sidelight.releases.history import history_of
+from sidelight.releases.card import NO_LEDGER
 from sidelight.releases.plan import Plan
 from sidelight.releases.public_data import marks_of_public
 from sidelight.releases.quality import SHARE, Quality
 from sidelight.releases.release import Release
 from sidelight.releases.reuse import Reused, refuse_unless_same
-from sidelight.releases.unmeasured import Unmeasured
+from sidelight.releases.run_card import card_of
 from sidelight.uncertainty.calibration import Calibration, calibrated
 from sidelight.uncertainty.count_errors import CountErrors
-from sidelight.uncertainty.disagreement import Disagreement, disagreements
-
-_LISTED = 2000
-"""Most marginals of the workload that a release card lists."""
 
 
 def release(
@@ -151,13 +140,7 @@ def run(
     identity = plan.identity()
     folder = None if checkpoint is None else Path(checkpoint)
     with told("This attempt charged nothing: repeat the same command or call."):
-        if not _has_begun(ledger, folder, identity):
-            try:
-                ledger.require(plan.allotment, plan.purpose(said))
-            except BudgetExhausted:
-                # Another process may have begun this very run meanwhile: its checkpoint has the last word.
-                if not _has_begun(ledger, folder, identity):
-                    raise
+        _require_budget(plan, ledger, folder, identity, said)
         with progress.phase("read"):
             table = Table.read(
                 private, plan.schema, may_be_empty=not plan.unit.total_is_public, unit=plan.unit
@@ -176,10 +159,7 @@ def run(
         journal = None if folder is None else _journal(folder, ledger, identity, tables)
         number = new_run() if journal is None else journal.run
     try:
-        kept = table
-        if plan.unit.person is not None and table.kept != plan.unit:
-            with progress.phase("people"):
-                kept = table.keeping(plan.unit, people_key(_key(ledger, journal)))
+        kept = _kept(table, plan.unit, ledger, journal, progress)
         if not ledger.knows(number):
             label = f"{plan.mechanism.name}, {count_of(len(plan.workload), 'query', 'queries')}"
             ledger.begin(plan.allotment, label=label, run=number, purpose=plan.purpose(said))
@@ -196,25 +176,43 @@ def run(
         judged = _judged(plan, curator, outcome, progress)
         ledger.close(number)
     except BaseException as error:
-        if not _can_resume(ledger, number, journal):
+        if _can_resume(ledger, number, journal):
+            _say_how_to_resume(error, ledger, number, folder)
+        else:
             if isinstance(error, KeyboardInterrupt):
                 error.add_note(_lost(ledger, number))
             _abandon(ledger, number, journal)
             if folder is not None and is_new:
                 Journal.remove(folder)  # nothing was paid for, so there is nothing to resume from
-        elif isinstance(error, (KeyboardInterrupt, OSError, MemoryError, DataError, LedgerUnavailableError)):
-            error.add_note(
-                f"{_spent_so_far(ledger, number)}What was paid for is kept in {folder}. Repeat the same "
-                "command or call: it resumes, and pays nothing twice."
-            )
         raise
     finally:
         if journal is not None:
             journal.close()
-    facts = _card(plan, outcome, curator.events, ledger, number, source)
+    facts = card_of(plan, outcome, curator.events, ledger, number, source)
     reused = () if plan.reused is None else plan.reused.after(curator.used_again)
     card = replace(facts, reused=reused, counting=kept.counting, **judged)
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _require_budget(
+    plan: Plan, ledger: Ledger, folder: Path | None, identity: dict[str, Any], said: Purpose | None
+) -> None:
+    """Refuse a run that the ledger cannot pay for, unless it has begun and has its allotment."""
+    if not _has_begun(ledger, folder, identity):
+        try:
+            ledger.require(plan.allotment, plan.purpose(said))
+        except BudgetExhausted:
+            # Another process may have begun this very run meanwhile: its checkpoint has the last word.
+            if not _has_begun(ledger, folder, identity):
+                raise
+
+
+def _kept(table: Table, unit: Unit, ledger: Ledger, journal: Journal | None, progress: Progress) -> Table:
+    """The table, with as many records of each person as the unit says."""
+    if unit.person is None or table.kept == unit:
+        return table
+    with progress.phase("people"):
+        return table.keeping(unit, people_key(_key(ledger, journal)))
 
 
 def _key(ledger: Ledger, journal: Journal | None) -> str:
@@ -288,12 +286,18 @@ def _lost(ledger: Ledger, run_id: str) -> str:
     )
 
 
-def _spent_so_far(ledger: Ledger, run_id: str) -> str:
-    """A sentence on it; none where the ledger is away, which must not hide what went wrong."""
+def _say_how_to_resume(error: BaseException, ledger: Ledger, run_id: str, folder: Path | None) -> None:
+    """Note it on an error that the same call may not meet again."""
+    if not isinstance(error, (KeyboardInterrupt, OSError, MemoryError, DataError, LedgerUnavailableError)):
+        return
     try:
-        return f"ε = {_spent(ledger, run_id):.4g} is spent so far. "
+        spent = f"ε = {_spent(ledger, run_id):.4g} is spent so far. "
     except SidelightError:
-        return ""
+        spent = ""  # the ledger is away, which must not hide what went wrong
+    error.add_note(
+        f"{spent}What was paid for is kept in {folder}. Repeat the same command or call: it resumes, and "
+        "pays nothing twice."
+    )
 
 
 def _spent(ledger: Ledger, run_id: str) -> float:
@@ -352,113 +356,3 @@ def _calibration(
     model = outcome.model
     errors = CountErrors(model, outcome.measurements, outcome.model_error, total_is_public=total_is_public)
     return calibrated(errors.parts, asked, measured, model.domain, model.total)
-
-
-def _card(
-    plan: Plan,
-    outcome: Outcome,
-    events: tuple[Event, ...],
-    ledger: Ledger,
-    run_id: str,
-    noise: NoiseSource,
-) -> Card:
-    """The release's card: how the release was made, and nothing private."""
-    charged = ledger.run(run_id)
-    paid_again = None
-    if charged.repeats:
-        # A crash lost what was drawn, or the checkpoint was a copy: the ledger was charged for all draws.
-        path = sum((event.cost.value for event in events), start=Fraction(0))
-        paid_again = PaidAgain(events=charged.repeats, cost=charged.spent.value - path)
-    return Card(
-        mechanism=plan.mechanism.name,
-        why=plan.why,
-        settings=plan.mechanism.settings(),
-        papers=plan.mechanism.papers,
-        unit=plan.unit,
-        epsilon=float(plan.budget.epsilon),
-        delta=float(plan.budget.delta),
-        accounting="pure" if isinstance(plan.allotment, Epsilon) else "zcdp",
-        allotted=plan.allotment.value,
-        spent=charged.spent.value,
-        events=events,
-        paid_again=paid_again,
-        ledger=_ledger_entry(ledger, run_id),
-        noise=noise.name,
-        noise_is_private=noise.is_private,
-        workload=_workload(plan),
-        public=_public(plan, outcome),
-        schema_fingerprint=plan.schema.fingerprint,
-        total=outcome.model.total,
-        unmeasured=_unmeasured(plan, outcome),
-        model_error=outcome.model_error,
-        notes=outcome.notes,
-        rounds=outcome.rounds,
-        aperture=outcome.aperture,
-        quality_share=plan.quality_share,
-        bins="auto" if plan.asked_bins == AUTO else "as declared",
-        groups=outcome.groups,
-        versions={name: version(name) for name in ("sidelight", "numpy", "scipy")}
-        | {"python": platform.python_version()},
-        created=datetime.now(UTC).replace(microsecond=0),
-    )
-
-
-def _ledger_entry(ledger: Ledger, run_id: str) -> LedgerEntry:
-    """Where the spending is written down, and what it adds up to there."""
-    purpose = ledger.run(run_id).purpose
-    entry = LedgerEntry(
-        name=ledger.promise.shown, run=run_id, head=ledger.head,
-        project=purpose.project, approved_by=purpose.approved_by,
-    )  # fmt: skip
-    if isinstance(ledger, MemoryLedger) and entry.name == NO_LEDGER:
-        return entry
-    budget = ledger.promise.budget
-    return replace(
-        entry,
-        promised=float(budget.epsilon),
-        used=budget.epsilon_of(ledger.tally),
-        history=history_of(ledger),
-    )
-
-
-def _unmeasured(plan: Plan, outcome: Outcome) -> Unmeasured | None:
-    """What no measurement covers; of a mechanism that learns by selecting alone, what nobody asked about."""
-    asked = plan.workload.attribute_sets
-    if not plan.outlook.measurements:
-        about = {attr for attrs in asked for attr in attrs}
-        unasked = tuple(attr for attr in plan.domain.attrs if attr not in about)
-        number = sum(map(bool, asked))
-        left = Unmeasured(attributes=unasked, told_by_public=(), marginals=(), number=0, of=number)
-        return left if unasked else None
-    return Unmeasured.after(outcome.measurements, asked, plan.domain, public_attrs=outcome.public_attrs)
-
-
-def _workload(plan: Plan) -> AskedWorkload:
-    """The workload as it can be asked for again: by name, or by its queries where these are not too many."""
-    asked, sets = plan.workload, plan.workload.attribute_sets
-    name = asked.name_in(plan.domain)
-    return AskedWorkload(
-        queries=len(asked),
-        marginals=len(sets),
-        attribute_sets=sets[:_LISTED],
-        asked=name if name is not None or len(asked) > _LISTED else tuple(asked.as_json()),
-    )
-
-
-def _public(plan: Plan, outcome: Outcome) -> PublicData | None:
-    """How many public records there are, where they are counted; and how far off they are.
-
-    The model of an earlier release has no records. APERTURE tells by itself how far it moved.
-    """
-    public = plan.public
-    if public is None:
-        return None
-    number = getattr(public, "records", None)
-    apart: Sequence[Disagreement] = ()
-    if isinstance(public, Table) and outcome.aperture is None:
-        apart = disagreements(outcome.measurements, public, total=outcome.model.total)
-    return PublicData(
-        records=float(number) if isinstance(number, int | float) else None,
-        disagreements=tuple(apart),
-        columns=plan.public_records,
-    )

@@ -26,7 +26,7 @@ class Unmeasured:
     attributes: tuple[str, ...]
     """Attributes that no measurement is about."""
     told_by_public: tuple[str, ...]
-    """Those of them that public data tell of."""
+    """Attributes that no measurement is about, but public data are."""
     marginals: tuple[Attrs, ...]
     """Sets of attributes in the workload that no single measurement covers; the first 2,000."""
     number: int
@@ -85,7 +85,7 @@ class Unmeasured:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All of it, in sentences."""
+        """Everything that was left unmeasured, in sentences."""
         if not self.number:
             return self.warnings
         names = listed((" × ".join(attrs) for attrs in self.marginals), 5)

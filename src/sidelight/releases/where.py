@@ -99,8 +99,6 @@ def _codes(column: Column, value: object) -> Mask:
         range_of = f"{first.strip()}-{last.strip()}" if dots else text
         if (whole := _bins(column, range_of)) is not None:
             return whole
-    if isinstance(column, CategoricalColumn) and text in column.spellings:
-        return np.asarray(np.arange(len(labels)) == column.spellings[text])
     if isinstance(column, DateColumn):
         _refuse_within_bin(column, value)
     if isinstance(value, str) and "," in value:

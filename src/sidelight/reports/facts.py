@@ -26,6 +26,7 @@ from sidelight.privacy.event import (
     Selection,
 )
 from sidelight.queries.query import Marginal, expected_l1_noise
+from sidelight.releases.quality import Quality
 from sidelight.releases.release import Release
 from sidelight.reports.words import joined, shortened
 from sidelight.select.judgement import OPTIONS
@@ -218,6 +219,15 @@ def expected_errors(release: Release) -> ExpectedErrors:
     told = [_expected(release, attrs) for attrs in (*listed, *tried)]
     known = sorted((one for one in told if one is not None), key=lambda one: -one.error)
     return ExpectedErrors(tuple(known), tuple(unmeasured), left_out=len(measured) - len(listed))
+
+
+def by_attribute(quality: Quality | None) -> list[tuple[str, str, float]]:
+    """Each attribute's measured error in words, and as a share of the largest, which comes first."""
+    if quality is None or not quality.attributes:
+        return []
+    found = sorted(quality.attributes.items(), key=lambda one: -one[1].error)
+    most = max(found[0][1].error, 1e-9)
+    return [(shortened(name, 80), str(mean), min(max(mean.error / most, 0.0), 1.0)) for name, mean in found]
 
 
 def _expected(release: Release, attrs: Attrs) -> Expected | None:

@@ -9,12 +9,13 @@ from html import escape
 
 import numpy as np
 
+from sidelight._check import count_of, listed
 from sidelight.models.model import Array
 from sidelight.reports import svg
 from sidelight.reports.facts import STEPS, Spending
 from sidelight.reports.layout import force_layout
 from sidelight.reports.pictures import OneWay, Structure, TwoWay
-from sidelight.reports.words import counted, joined, listed, number, shortened, width
+from sidelight.reports.words import joined, number, shortened, width
 
 _WIDTH = 330
 _SHADES = 12
@@ -30,7 +31,7 @@ def budget_bar(key: str, spendings: Sequence[Spending], unspent: float, *, most:
         segments.append(svg.bar(1000 * at, 0, 1000 * unspent, 36, "unspent"))
     shares = {step: sum(s.share for s in spendings if s.step == step) for step in STEPS}
     words = ", ".join(f"{share:.1%} to {step}" for step, share in shares.items() if share)
-    description = f"{counted(len(spendings), 'event')}: {words or 'nothing spent'}; {unspent:.1%} not spent."
+    description = f"{count_of(len(spendings), 'event')}: {words or 'nothing spent'}; {unspent:.1%} not spent."
     return svg.drawing(key, "Where the budget went", description, 1000, 36, segments, stretch=True)
 
 
@@ -74,21 +75,26 @@ def heat_map(key: str, drawn: TwoWay) -> str:
             )
     for y, label in enumerate(drawn.down.labels):
         parts.append(svg.label(left - 6, above + (y + 0.5) * high + 4, shortened(label, 17), "end"))
-    bottom = above + rows * high
-    names = [shortened(label, 16) for label in drawn.across.labels]
+    below, tall = _names_below(drawn.across.labels, left, above + rows * high, wide)
+    title = f"Released counts of {drawn.name}"
+    return svg.drawing(key, title, _told_pair(drawn), _WIDTH, tall, [*parts, *below])
+
+
+def _names_below(labels: Sequence[str], left: float, bottom: float, wide: float) -> tuple[list[str], int]:
+    """The names of a heat map's columns, tilted where they are too long; and how tall the picture gets."""
+    names = [shortened(label, 16) for label in labels]
     longest = max(width(name) for name in names)
+    middles = [left + (x + 0.5) * wide for x in range(len(names))]
     if 6.8 * longest <= wide:
-        for x, name in enumerate(names):
-            parts.append(svg.label(left + (x + 0.5) * wide, bottom + 16, name, "mid"))
-        return svg.drawing(
-            key, f"Released counts of {drawn.name}", _told_pair(drawn), _WIDTH, int(bottom) + 22, parts
-        )
-    tilt = 38 if wide >= 20 else 62
-    for x, name in enumerate(names):
-        place = f"translate({svg.at(left + (x + 0.5) * wide + 4)} {svg.at(bottom + 12)}) rotate(-{tilt})"
-        parts.append(f'<text class="end" transform="{place}">{escape(name)}</text>')
-    tall = int(bottom + 18 + (4.4 if tilt == 38 else 6.0) * longest)
-    return svg.drawing(key, f"Released counts of {drawn.name}", _told_pair(drawn), _WIDTH, tall, parts)
+        flat = [svg.label(x, bottom + 16, name, "mid") for x, name in zip(middles, names, strict=True)]
+        return flat, int(bottom) + 22
+    tilt, slope = (38, 4.4) if wide >= 20 else (62, 6.0)
+    tilted = [
+        f'<text class="end" transform="translate({svg.at(x + 4)} {svg.at(bottom + 12)}) rotate(-{tilt})">'
+        f"{escape(name)}</text>"
+        for x, name in zip(middles, names, strict=True)
+    ]
+    return tilted, int(bottom + 18 + slope * longest)
 
 
 def structure_graph(key: str, drawn: Structure) -> str:

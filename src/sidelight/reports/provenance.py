@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sidelight._check import listed
 from sidelight.errors import SidelightError
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.releases.card import Card
 from sidelight.releases.public_data import told_of
 from sidelight.releases.quality import SHARE
 from sidelight.releases.release import Release
-from sidelight.reports.words import joined, listed, number, percent, shortened, tiny
+from sidelight.reports.words import joined, number, percent, shortened, tiny
 
 _LINE_BREAK = " \\\n    "
 _NOTHING = object()

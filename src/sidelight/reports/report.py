@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sidelight._check import count_of
 from sidelight._files import named, write_text
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -18,9 +19,9 @@ from sidelight.releases.quality import WORDS
 from sidelight.releases.release import Release
 from sidelight.reports import figures, pictures, words
 from sidelight.reports.exact import Gap, compare, with_exact
-from sidelight.reports.facts import Expected, Measured, collect, expected_errors
+from sidelight.reports.facts import Expected, Measured, by_attribute, collect, expected_errors
 from sidelight.reports.pictures import OneWay
-from sidelight.reports.provenance import left_out, provenance, public_part
+from sidelight.reports.provenance import PublicPart, left_out, provenance, public_part
 from sidelight.reports.story import story
 from sidelight.reports.templating import environment
 
@@ -89,7 +90,7 @@ def render(release: Release, *, against: Any = None, title: str | None = None) -
         drawn = [with_exact(picture, table) for picture in drawn]
     title = _title(release) if title is None or not title.strip() else words.shortened(title.strip(), 160)
     errors = expected_errors(release)
-    structure = pictures.structure(release)
+    structure, public = pictures.structure(release), public_part(release)
     page: str = _template().render(
         title=title,
         release=release,
@@ -97,7 +98,7 @@ def render(release: Release, *, against: Any = None, title: str | None = None) -
         card=release.card,
         facts=facts,
         notes=[words.shortened(note, 400) for note in release.card.notes],
-        public=public_part(release),
+        public=public,
         budget_svg=figures.budget_bar("budget", facts.spendings, facts.unspent),
         structure=structure,
         structure_svg=figures.structure_graph("structure", structure),
@@ -109,8 +110,8 @@ def render(release: Release, *, against: Any = None, title: str | None = None) -
         error_rows=[_error_row(one) for one in errors.known],
         measured_rows=[_measured_row(one) for one in facts.measured],
         gap_rows=[_gap_row(gap) for gap in comparison.gaps] if comparison else [],
-        difference_rows=_difference_rows(release),
-        by_attribute=_by_attribute(release),
+        difference_rows=_difference_rows(public),
+        by_attribute=by_attribute(release.quality),
         left_out=left_out(release.card),
         has_ledger=release.card.ledger.name != NO_LEDGER,
         story_svg=story("story", history) if len(history := release.card.ledger.history) > 1 else "",
@@ -127,7 +128,7 @@ def _title(release: Release) -> str:
     name = release.card.ledger.name
     # A release without a ledger of its own is named after nothing; what it holds says more.
     if name in ("", NO_LEDGER):
-        return f"A release of {words.counted(len(release.model.domain), 'attribute')}"
+        return f"A release of {count_of(len(release.model.domain), 'attribute')}"
     return name
 
 
@@ -161,21 +162,9 @@ def _gap_row(gap: Gap) -> Row:
     return [gap.name, f"{gap.cells:,}", words.percent(gap.l1), inside, gap.worst or "none is so large"]
 
 
-def _difference_rows(release: Release) -> list[Row]:
-    part = public_part(release)
+def _difference_rows(part: PublicPart | None) -> list[Row]:
     found = () if part is None else part.disagreements
     return [[one.name, one.error, *([] if one.numbers is None else [f"{one.numbers:,}"])] for one in found]
-
-
-def _by_attribute(release: Release) -> list[tuple[str, str, float]]:
-    """Every attribute's measured error in words, and next to the largest; the largest first."""
-    if release.quality is None or not release.quality.attributes:
-        return []
-    found = sorted(release.quality.attributes.items(), key=lambda one: -one[1].error)
-    most = max(found[0][1].error, 1e-9)
-    return [
-        (words.shortened(name, 80), str(mean), min(max(mean.error / most, 0.0), 1.0)) for name, mean in found
-    ]
 
 
 def _others(release: Release, drawn: list[OneWay]) -> list[tuple[str, int, str, float]]:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from html import escape
 
+from sidelight._check import count_of
 from sidelight.releases.card import PastRun
-from sidelight.reports.words import counted, shortened
+from sidelight.reports.words import shortened
 
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 240, 52, 16, 16, 34
 _NAMED = 24
@@ -49,7 +50,7 @@ def story(key: str, runs: Sequence[PastRun], *, is_alone: bool = False) -> str:
             f'<text x="{across(when):.1f}" y="{_HIGH - 12}" text-anchor="{anchor}">{when:%Y-%m-%d}</text>'
         )
     told = (
-        f"{counted(len(runs), 'run')} from {first:%Y-%m-%d} to {last:%Y-%m-%d}; "
+        f"{count_of(len(runs), 'run')} from {first:%Y-%m-%d} to {last:%Y-%m-%d}; "
         f"{runs[-1].used:.0%} of the budget is used."
     )
     style = ' font-family="Helvetica, Arial, sans-serif" font-size="12"' if is_alone else ""

@@ -3,6 +3,7 @@
 import shlex
 from typing import Any
 
+from sidelight._check import count_of, listed
 from sidelight.reports import words
 
 
@@ -24,5 +25,5 @@ def environment(*packages: str) -> Any:
         "tiny": words.tiny,
         "quoted": shlex.quote,
     }
-    made.globals |= {"counted": words.counted, "listed": words.listed, "zip": zip}
+    made.globals |= {"count_of": count_of, "listed": listed, "zip": zip}
     return made

@@ -58,27 +58,6 @@ def tiny(probability: float) -> str:
     return power if float(mantissa) == 1 else f"{float(mantissa):g}·{power}"
 
 
-def counted(number_of: int, one: str, many: str | None = None) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "attribute"), counted(1200, "query", "queries")
-    ('1 attribute', '1,200 queries')
-    """
-    return f"{number_of:,} {one if number_of == 1 else many or one + 's'}"
-
-
-def listed(names: Iterable[str], *, most: int = 12) -> str:
-    """Names in a row, the rest counted.
-
-    >>> listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    every = list(names)
-    if len(every) <= most:
-        return ", ".join(every)
-    return f"{', '.join(every[:most])} and {len(every) - most:,} more"
-
-
 def joined(attrs: Iterable[str]) -> str:
     """The name of a marginal: its attributes joined by ×, each shortened to 48 columns.
 

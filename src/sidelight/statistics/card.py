@@ -60,7 +60,7 @@ class AnswerCard:
     epsilon: float | None = None
     """What the whole answer spends, where all people have one ε."""
     quantile: float | None = None
-    """Which quantile."""
+    """q, of a quantile."""
     weights: str | None = None
     """How the groups are weighted."""
     variance: KnownValue | None = None

@@ -2,7 +2,7 @@
 
 PRIVACY: every record is read by itself, by what was declared and never by the type that its column happens
 to have: one odd record would change that type, and with it how everybody is read. Files of text are read as
-text, every field of them. What one value means, ``data.value`` says.
+text, every field of them. What one value means, ``data/columns/value.py`` says.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._check import is_number
 from sidelight.data.columns.column import LARGEST
 from sidelight.data.columns.value import NO_TEXT, is_missing, moment_of, number_of, text_of
 from sidelight.data.reading.each import Each
@@ -66,8 +67,7 @@ def check_missing(missing: Missing, low: float, high: float) -> None:
     """Refuse a stand-in for missing values that is no number within the bounds."""
     if missing == "refuse":
         return
-    is_number = isinstance(missing, (int, float)) and not isinstance(missing, bool)
-    if not is_number or not low <= missing <= high:
+    if not is_number(missing) or not low <= missing <= high:
         raise SettingError(
             f"missing must be 'refuse' or a number within the bounds, {low:g} to {high:g}; got {missing!r}."
         )
@@ -76,7 +76,7 @@ def check_missing(missing: Missing, low: float, high: float) -> None:
 class Cells:
     """Declared cells, and the one that a value belongs to: by the cells' own type, value by value.
 
-    Text is compared with the value's text (``data.value.text_of``), numbers and booleans as numbers, dates
+    Text is compared with the value's text (``data/columns/value.py``), numbers and booleans as numbers, dates
     as dates. A value that is missing, or of no declared cell, belongs to none.
 
     >>> Cells(["1", "2"]).code(2.0), Cells([1, 2]).code("02"), Cells([1, 2]).code("x")

@@ -29,7 +29,6 @@ from sidelight.errors import SettingError
 from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.ledger import Ledger, MemoryLedger
 from sidelight.privacy.marks import new_key
-from sidelight.privacy.noise import SystemNoise
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.columns import read_columns
@@ -156,8 +155,7 @@ class _Asked:
 
     def paid(self) -> str:
         """What was paid, in a sentence."""
-        noise = self.terms.noise if self.terms.noise is not None else SystemNoise()
-        said = "" if noise.is_private else " NOT PRIVATE: the noise was seeded."
+        said = "" if self.terms.source.is_private else " NOT PRIVATE: the noise was seeded."
         return f"ε = {self.budget.epsilon:g} at δ = {self.budget.delta:g} was paid for it.{said}"
 
     def note(self, sentence: str) -> str:
@@ -165,11 +163,10 @@ class _Asked:
         return "\n".join(textwrap.wrap(f"{sentence} {self.paid()}", 100))
 
     def found(self, schema: Schema | None, sentence: str, **what: Any) -> Discovery:
-        noise = self.terms.noise if self.terms.noise is not None else SystemNoise()
-        what = {"column": None, **what}
+        """What was found, with what was paid for it."""
         return Discovery(
             schema=schema, sentence=f"{sentence} {self.paid()}", rho=float(self.cost),
-            noise_is_private=noise.is_private, **what,
+            noise_is_private=self.terms.source.is_private, **{"column": None} | what,
         )  # fmt: skip
 
 
@@ -266,6 +263,17 @@ def records_off(scale: float) -> tuple[int, int]:
     return math.ceil(scale * math.log(40 * larger)), math.ceil(scale * math.log(40 * smaller))
 
 
+def _known_labels(
+    column: str, declared: CategoricalColumn | None, public: Any, file: FileFormat
+) -> list[str]:
+    """The labels that the schema declares, and then those that only the public table has."""
+    known = [] if declared is None else [str(one) for one in declared.labels]
+    if public is None:
+        return known
+    shown = read_columns(public, [column], file)[column].read(reading_of(declared))
+    return known + sorted({text for text in shown if text is not None} - set(known))
+
+
 def _discover_labels(private: Any, column: str, asked: _Asked, public: Any) -> Discovery:
     declared = asked.declared(column)
     if declared is not None and not (
@@ -275,11 +283,7 @@ def _discover_labels(private: Any, column: str, asked: _Asked, public: Any) -> D
             f"the schema declares {column!r} as {declared.kind}, of which there are no labels of text to be "
             "found. Take it out of the schema; or say how many bins, to find edges."
         )
-    known = [] if declared is None else [str(one) for one in declared.labels]
-    if public is not None:
-        label = reading_of(declared)
-        shown = read_columns(public, [column], asked.file)[column].read(label)
-        known += sorted({text for text in shown if text is not None} - set(known))
+    known = _known_labels(column, declared, public, asked.file)
     promised = asked.book.promise.budget
     delta = DELTA_SHARE * Fraction(promised.delta)
     event = label_event(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Event
@@ -90,16 +91,14 @@ def measure_quantiles(
     scales = np.array([rank_scale(cost, quantile, unit) for cost in left])
     density = TYPICAL_DENSITY if slope is None else width / slope.value
     variances = quantile_variances(sizes, q, scales, density=density, alike=unit.records)
-    # A group whose rank noise exceeds its distance to the ends would draw from all over the bounds.
-    is_lost = math.sqrt(2) * scales / sizes / min(q, 1 - q) > 1
+    is_lost = _is_lost(sizes, scales, q)
     is_weak = bool(is_lost.all())
+    worth = variances
     if asked.weights == "mean":
-        places = list(range(len(costs)))
         sigma2 = unit.records * asked.sigma2(width)
         worth = mean_variances(sizes, sigma2, laplace_variances(epsilons, width))
-    else:
-        places = [place for place in range(len(costs)) if is_weak or not is_lost[place]]
-        worth = variances
+    asks_all = asked.weights == "mean" or is_weak
+    places = [place for place in range(len(costs)) if asks_all or not is_lost[place]]
     weights = np.zeros(len(costs))
     weights[places] = inverse_variance(worth[places])
 
@@ -137,6 +136,11 @@ def _sizes(
         return curator.public_sizes(), [()] * len(costs), Fraction(1)
     noisy = curator.sizes([cost * share for cost in costs])
     return np.maximum(noisy.answer, 1.0), [(event,) for event in noisy.events], 1 - share
+
+
+def _is_lost(sizes: Array, scales: Array, q: float) -> NDArray[np.bool_]:
+    """Which groups would draw from all over the bounds: their rank noise exceeds the distance to the ends."""
+    return np.asarray(math.sqrt(2) * scales / sizes / min(q, 1 - q) > 1)
 
 
 def _slope_between(

@@ -131,19 +131,17 @@ def grouped_mean(
     door = partial(CellCurator, held.values, held.codes, number, grid, held.people)
     label = f"mean by {by} over {_check.count_of(number, 'cell')}"
     with terms.run(door, book, allotment, label=label, way="mean", unit=unit) as curator:
-        sizes_cost, rest = curator.remaining.split(asked.size_share)
-        squares_cost, sums_cost = rest.split(asked.measured_share / (1 - asked.size_share))
-        sizes = curator.sizes(sizes_cost)
-        squares = curator.squares(squares_cost) if asked.measured_share else None
-        sums = curator.sums(sums_cost)
+        measured = _Measured.by(curator, asked)
 
     # ESTIMATE each cell by itself, then all of them together.
-    known = _variance(asked, held.public, squares, sizes, sums, grid)
-    estimates, errors, own = _estimate(sizes, sums, held.public, known.value, grid, alike=unit.records)
+    known = _variance(asked, held.public, measured, grid)
+    estimates, errors, own = _estimate(measured, held.public, known.value, grid, alike=unit.records)
     z = NormalDist().inv_cdf(0.5 + asked.confidence / 2)
     found = tuple(
         CellMean(label, float(x), float(e), grid.within(x - z * e, x + z * e), float(b), max(0.0, float(n)))
-        for label, x, e, b, n in zip(held.cells.labels, estimates, errors, own, sizes.answer, strict=True)
+        for label, x, e, b, n in zip(
+            held.cells.labels, estimates, errors, own, measured.sizes.answer, strict=True
+        )
     )
     card = replace(
         terms.card(f"mean by {by}", grid, curator),
@@ -168,6 +166,32 @@ class _Held:
     """The public values of each cell, within the bounds; empty without a public table."""
     people: Any
     """Who each private record is about, as Arrow text; None where no column says it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What was measured of the cells: released, so free to use from then on."""
+
+    sizes: GroupMeasurement
+    squares: GroupMeasurement | None
+    """Of all cells together; None where σ² is known otherwise."""
+    sums: GroupMeasurement
+
+    @classmethod
+    def by(cls, curator: CellCurator, asked: CellSettings) -> "_Measured":
+        """All that the curator has left, split as it was asked."""
+        sizes_cost, rest = curator.remaining.split(asked.size_share)
+        squares_cost, sums_cost = rest.split(asked.measured_share / (1 - asked.size_share))
+        return cls(
+            curator.sizes(sizes_cost),
+            curator.squares(squares_cost) if asked.measured_share else None,
+            curator.sums(sums_cost),
+        )
+
+    @property
+    def people(self) -> Array:
+        """Records in each cell, not below 1."""
+        return np.maximum(self.sizes.answer, 1.0)
 
 
 def _read(
@@ -214,16 +238,10 @@ def _declared(cells: Sequence[Any] | None, shown: dict[str, Each] | None, by: st
 
 
 def _estimate(
-    sizes: GroupMeasurement,
-    sums: GroupMeasurement,
-    public: list[Array],
-    variance: float,
-    grid: Grid,
-    *,
-    alike: int,
+    measured: _Measured, public: list[Array], variance: float, grid: Grid, *, alike: int
 ) -> tuple[Array, Array, Array]:
     """Each cell's pooled mean, its standard error, and the share of it that is the cell's own."""
-    people, half = np.maximum(sizes.answer, 1.0), grid.width / 2
+    sizes, sums, people, half = measured.sizes, measured.sums, measured.people, grid.width / 2
     means = np.clip(sums.answer / people, -half, half)
     noise = sums.stddev**2 + means**2 * sizes.stddev**2
     # Up to k values of a person may be alike: then n of them tell no more than n/k people.
@@ -237,26 +255,19 @@ def _estimate(
     return np.clip(expected + shift, grid.low, grid.high), np.minimum(errors, half), own
 
 
-def _variance(
-    asked: CellSettings,
-    public: list[Array],
-    squares: GroupMeasurement | None,
-    sizes: GroupMeasurement,
-    sums: GroupMeasurement,
-    grid: Grid,
-) -> KnownVariance:
+def _variance(asked: CellSettings, public: list[Array], measured: _Measured, grid: Grid) -> KnownVariance:
     """σ² within a cell."""
     if not isinstance(asked.variance, str):
         return given_variance(asked.variance, grid)
     if asked.variance == "public":
         return public_variance(public, grid)
-    if squares is None:
+    if measured.squares is None:
         return given_variance(grid.width**2 / 4, grid)
     # E(x − c)² within cells, less the cells' own squared offsets: Σ n_r (μ_r − c)², free of noise on average.
-    people = np.maximum(sizes.answer, 1.0)
+    people, sums = measured.people, measured.sums
     between = ((sums.answer**2 - sums.stddev**2) / people).sum() / people.sum()
     offset = math.sqrt(min(max(float(between), 0.0), grid.width**2 / 4))
-    return private_variance(squares, np.array([people.sum()]), [], offset, grid)
+    return private_variance(measured.squares, np.array([people.sum()]), [], offset, grid)
 
 
 def _expected(public: list[Array], variance: float, cells: int, grid: Grid) -> tuple[Array, Array]:

@@ -29,7 +29,10 @@ def counted_labels_sql(sql: Dialect, pairs: str, *, records: int, key: str | Non
 
 
 def count_labels(labels: Any, people: Any, *, records: int, key: str, more_than: int = 0) -> dict[str, int]:
-    """The same of Arrow texts in memory; ``people`` is None where no column says who is who."""
+    """How many people, or records, have each label of an Arrow column.
+
+    ``people`` is None where no column says who is who.
+    """
     import pyarrow as pa
 
     nobody = pa.nulls(len(labels), pa.large_string()) if people is None else people

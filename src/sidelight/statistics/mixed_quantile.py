@@ -70,7 +70,7 @@ def mixed_quantile(
     measured = curator = None
     if sides.private:
         label = f"quantile {quantile:g} of {count_of(len(groups), 'group')}"
-        with sides.ask(terms, label=label, way="quantile", check=lambda *_: None) as (curator, costs):
+        with sides.ask(terms, label=label, way="quantile") as (curator, costs):
             measured = measure_quantiles(curator, costs, q, asked, slope=slope, epsilons=sides.epsilons)
         slope = measured.slope
     assert slope is not None  # known beforehand where nobody is private

@@ -21,12 +21,11 @@ def text_picture(answer: MixedAnswer) -> str:
     mix                                          ├────●─────┤                         4.5
     """
     lines = _lines(answer)
-    ends = [end for *_, low, high in lines if low == low for end in (low, high)]
-    least, most = min(ends), max(ends)
+    least, most = _span(lines)
     scale = (_LINE - 1) / (most - least) if most > least else 0.0
 
     def drawn(middle: float, low: float, high: float) -> str:
-        if middle != middle:
+        if math.isnan(middle):
             return " " * _LINE
         a, m, b = (round((min(max(x, least), most) - least) * scale) for x in (low, middle, high))
         axis = [" "] * _LINE
@@ -41,7 +40,7 @@ def text_picture(answer: MixedAnswer) -> str:
         bar, share = " " * _WEIGHT, " " * 6
         if weight is not None:
             bar, share = ("█" * round(weight * _WEIGHT)).ljust(_WEIGHT), f"{weight:6.1%}"
-        value = "" if middle != middle else f"{middle:.6g}"
+        value = "" if math.isnan(middle) else f"{middle:.6g}"
         told.append(
             f"{name:{width}}  {need:{needs}} {bar} {share} {drawn(middle, low, high)} {value}".rstrip()
         )
@@ -49,10 +48,9 @@ def text_picture(answer: MixedAnswer) -> str:
 
 
 def svg_picture(answer: MixedAnswer, *, title: str) -> str:
-    """The same as an SVG drawing that needs no other file."""
+    """Weights and intervals as an SVG drawing that needs no other file."""
     lines = _lines(answer)
-    ends = [end for *_, low, high in lines if low == low for end in (low, high)]
-    least, most = min(ends), max(ends)
+    least, most = _span(lines)
     scale = 320 / (most - least) if most > least else 0.0
     height = 30 * len(lines) + 60
     parts = [
@@ -71,7 +69,7 @@ def svg_picture(answer: MixedAnswer, *, title: str) -> str:
         if weight is not None:
             parts.append(f'<rect x="200" y="{y - 7}" width="{90 * weight:.1f}" height="14" fill="#9fb8ad"/>')
             parts.append(f'<text x="296" y="{y + 4}" fill="#333">{weight:.1%}</text>')
-        if middle == middle:
+        if not math.isnan(middle):
             a, m, b = (370 + (x - least) * scale for x in (low, middle, high))
             parts.append(
                 f'<line x1="{a:.1f}" y1="{y}" x2="{b:.1f}" y2="{y}" stroke="{colour}" stroke-width="2"/>'
@@ -82,14 +80,23 @@ def svg_picture(answer: MixedAnswer, *, title: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _lines(answer: MixedAnswer) -> list[tuple[str, str, float | None, float, float, float]]:
+_Line = tuple[str, str, float | None, float, float, float]
+
+
+def _span(lines: list[_Line]) -> tuple[float, float]:
+    """The least and the greatest end of an interval."""
+    ends = [end for *_, low, high in lines if not math.isnan(low) for end in (low, high)]
+    return min(ends), max(ends)
+
+
+def _lines(answer: MixedAnswer) -> list[_Line]:
     """Name, need, weight, estimate and ends of each group's interval; the mix last."""
     z = NormalDist().inv_cdf(0.975)
-    lines: list[tuple[str, str, float | None, float, float, float]] = []
+    lines: list[_Line] = []
     for group in answer.groups:
         need = "public" if group.epsilon is None else f"ε = {group.epsilon:g}"
         reach = z * group.standard_error if math.isfinite(group.standard_error) else math.nan
-        middle = group.estimate if reach == reach else math.nan
+        middle = math.nan if math.isnan(reach) else group.estimate
         lines.append((group.name, need, group.weight, middle, middle - reach, middle + reach))
     lines.append(("mix", "", None, answer.estimate, *answer.interval))
     return lines

@@ -74,7 +74,12 @@ class Sides:
 
     @contextmanager
     def ask(
-        self, terms: GroupTerms, *, label: str, way: str, check: Callable[[Unit, list[Cost]], None]
+        self,
+        terms: GroupTerms,
+        *,
+        label: str,
+        way: str,
+        check: Callable[[Unit, list[Cost]], None] | None = None,
     ) -> Iterator[tuple[GroupCurator, list[Cost]]]:
         """A curator of the private groups, and what each of them may spend.
 
@@ -87,7 +92,8 @@ class Sides:
         unit, book = terms.agreed(), terms.book(terms.budget(most), name="these groups")
         terms.require(most, way=way)
         check_groups_of(own, unit)
-        check(unit, costs)
+        if check is not None:
+            check(unit, costs)
         door = partial(GroupCurator, own, self.grid)
         with terms.run(door, book, terms.cost(most), label=label, way=way, unit=unit) as curator:
             yield curator, costs

@@ -44,6 +44,11 @@ class Terms:
     def __post_init__(self) -> None:
         self.purpose("")  # refuses what cannot be a name
 
+    @property
+    def source(self) -> NoiseSource:
+        """Where noise comes from."""
+        return SystemNoise() if self.noise is None else self.noise
+
     @cached_property
     def opened(self) -> Ledger | None:
         """The ledger, if there is one."""
@@ -82,7 +87,7 @@ class Terms:
 
         ``way`` is how the run spends, as a policy names it: mean, quantile, screen or discover.
         """
-        if self.opened is None and (self.noise is None or self.noise.is_private):
+        if self.opened is None and self.source.is_private:
             warn_unrecorded()
         run = book.begin(allotment, label=label, purpose=self.purpose(way))
         who = book.promise.unit if unit is None else unit
@@ -116,8 +121,10 @@ class GroupTerms(Terms):
     @property
     def group_delta(self) -> float | None:
         """δ of every group; None under pure accounting."""
-        if self.accounting == "pure" or self.delta is not None:
-            return None if self.accounting == "pure" else self.delta
+        if self.accounting == "pure":
+            return None
+        if self.delta is not None:
+            return self.delta
         assert self.opened is not None  # checked when the terms were made
         return float(self.opened.promise.budget.delta)
 
@@ -137,7 +144,6 @@ class GroupTerms(Terms):
 
     def card(self, statistic: str, grid: Grid, curator: Door | None) -> AnswerCard:
         """What a reader needs to know about how a number was made, as far as the terms can tell."""
-        noise = self.noise if self.noise is not None else SystemNoise()
         unit = agreed_unit(asked=self.unit) if curator is None else curator.unit
         return AnswerCard(
             statistic=statistic,
@@ -147,7 +153,7 @@ class GroupTerms(Terms):
             accounting=self.accounting,
             delta=self.group_delta,
             events=() if curator is None else curator.events,
-            noise=noise.name,
-            noise_is_private=noise.is_private,
+            noise=self.source.name,
+            noise_is_private=self.source.is_private,
             versions={"sidelight": version("sidelight"), "python": platform.python_version()},
         )

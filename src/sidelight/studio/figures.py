@@ -1,13 +1,13 @@
 """Charts of the studio, drawn as the report's are: histograms, error against ε, the ledger over time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.columns.column import Column
-from sidelight.evaluation.rehearsal import Rehearsal
+from sidelight.evaluation.rehearsal import Played, Rehearsal
 from sidelight.privacy.statement import Statement
 from sidelight.reports import svg
 from sidelight.reports.figures import one_way_chart
@@ -43,11 +43,12 @@ def histogram(key: str, column: Column, counts: Array) -> str:
 
 
 class _Axes:
-    """Both axes in logarithms."""
+    """The axes of a rehearsal's curve, error against ε, both in logarithms."""
 
-    def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
-        self._x = math.log(min(xs)), math.log(max(xs))
-        low, high = math.log(max(min(ys), 1e-5)), math.log(max(max(ys), 1e-5))
+    def __init__(self, points: Sequence[Played]) -> None:
+        errors = [error for one in points for error in one.errors]
+        self._x = math.log(points[0].epsilon), math.log(points[-1].epsilon)
+        low, high = math.log(max(min(errors), 1e-5)), math.log(max(max(errors), 1e-5))
         self._y = low - 0.12, high + 0.12
 
     def x(self, value: float) -> float:
@@ -74,22 +75,41 @@ class _Axes:
         return found[:: math.ceil(len(found) / 6)] if found else [math.sqrt(low * high)]
 
 
+def _grid(up: Sequence[tuple[float, float]], across: Sequence[tuple[float, float]]) -> list[str]:
+    """The axes of a curve: a line for each share, a mark for each ε, both with their places."""
+    parts = []
+    for y, share in up:
+        parts.append(f'<path class="grid-line" d="M{_LEFT} {svg.at(y)}H{_RIGHT}"/>')
+        parts.append(svg.label(_LEFT - 8, y + 4, percent(share), "end quiet"))
+    for x, epsilon in across:
+        parts.append(svg.label(x, _BOTTOM + 19, f"{epsilon:g}", "mid quiet"))
+    parts.append(f'<path class="axis" d="M{_LEFT} {_BOTTOM}H{_RIGHT}"/>')
+    parts.append(svg.label((_LEFT + _RIGHT) / 2, _BOTTOM + 40, "ε", "mid"))
+    return parts
+
+
+def _line(points: Iterable[tuple[float, float]]) -> str:
+    joined = " ".join(f"{svg.at(x)},{svg.at(y)}" for x, y in points)
+    return f'<polyline class="curve" points="{joined}"/>'
+
+
+def _marker(x: float, y: float) -> str:
+    return (
+        f'<path class="marker" d="M{svg.at(x)} {_TOP}V{_BOTTOM}"/>'
+        f'<circle class="marker-dot" cx="{svg.at(x)}" cy="{svg.at(y)}" r="5.500"/>'
+    )
+
+
 def error_curve(key: str, played: Rehearsal, chosen: float | None) -> str:
     """Error against ε as it was rehearsed; where one ε is chosen, the error to expect there."""
     name = played.mechanisms[0]
     points = played.of(name)
-    axes = _Axes([one.epsilon for one in points], [error for one in points for error in one.errors])
-    parts = []
-    for tick in axes.ticks():
-        y = axes.y(tick)
-        parts.append(f'<path class="grid-line" d="M{_LEFT} {svg.at(y)}H{_RIGHT}"/>')
-        parts.append(svg.label(_LEFT - 8, y + 4, percent(tick), "end quiet"))
-    for one in points:
-        parts.append(svg.label(axes.x(one.epsilon), _BOTTOM + 19, f"{one.epsilon:g}", "mid quiet"))
-    parts.append(f'<path class="axis" d="M{_LEFT} {_BOTTOM}H{_RIGHT}"/>')
-    parts.append(svg.label((_LEFT + _RIGHT) / 2, _BOTTOM + 40, "ε", "mid"))
-    line = " ".join(f"{svg.at(axes.x(one.epsilon))},{svg.at(axes.y(one.error))}" for one in points)
-    parts.append(f'<polyline class="curve" points="{line}"/>')
+    axes = _Axes(points)
+    parts = _grid(
+        [(axes.y(tick), tick) for tick in axes.ticks()],
+        [(axes.x(one.epsilon), one.epsilon) for one in points],
+    )
+    parts.append(_line((axes.x(one.epsilon), axes.y(one.error)) for one in points))
     for one in points:
         at = svg.at(axes.x(one.epsilon))
         ends = svg.at(axes.y(min(one.errors))), svg.at(axes.y(max(one.errors)))
@@ -97,11 +117,7 @@ def error_curve(key: str, played: Rehearsal, chosen: float | None) -> str:
         parts.append(f'<circle class="point" cx="{at}" cy="{svg.at(axes.y(one.error))}" r="4.500"/>')
     error = None if chosen is None else played.error_at(chosen, name)
     if chosen is not None and error is not None:
-        at, high = svg.at(axes.x(chosen)), svg.at(axes.y(error))
-        parts.append(
-            f'<g id="{key}-marker"><path class="marker" d="M{at} {_TOP}V{_BOTTOM}"/>'
-            f'<circle class="marker-dot" cx="{at}" cy="{high}" r="5.500"/></g>'
-        )
+        parts.append(f'<g id="{key}-marker">{_marker(axes.x(chosen), axes.y(error))}</g>')
     told = "; ".join(f"ε = {one.epsilon:g}: {percent(one.error)}" for one in points)
     return svg.drawing(key, "Error against ε, rehearsed on public data", f"{told}.", 560, 300, parts)
 
@@ -110,7 +126,7 @@ def slider_steps(played: Rehearsal, steps: int = 60) -> list[tuple[float, float,
     """For each stop of the slider: ε, the error to expect, and where its point lies in the picture."""
     name = played.mechanisms[0]
     points = played.of(name)
-    axes = _Axes([one.epsilon for one in points], [error for one in points for error in one.errors])
+    axes = _Axes(points)
     first, last = points[0].epsilon, points[-1].epsilon
     found = []
     for step in range(steps + 1):
@@ -123,7 +139,7 @@ def slider_steps(played: Rehearsal, steps: int = 60) -> list[tuple[float, float,
 
 
 def meaning_curve(key: str, points: Sequence[tuple[float, float]], chosen: tuple[float, float] | None) -> str:
-    """How many of those he suspects rightly an attacker can find, against ε."""
+    """The share of rightly suspected people whom an attacker can find, against ε."""
 
     def x(epsilon: float) -> float:
         return _LEFT + (math.log10(epsilon) + 1) / 2 * (_RIGHT - _LEFT)
@@ -131,20 +147,11 @@ def meaning_curve(key: str, points: Sequence[tuple[float, float]], chosen: tuple
     def y(caught: float) -> float:
         return _BOTTOM - caught * (_BOTTOM - _TOP)
 
-    parts = []
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        parts.append(f'<path class="grid-line" d="M{_LEFT} {svg.at(y(tick))}H{_RIGHT}"/>')
-        parts.append(svg.label(_LEFT - 8, y(tick) + 4, percent(tick), "end quiet"))
-    for epsilon in (0.1, 0.3, 1.0, 3.0, 10.0):
-        parts.append(svg.label(x(epsilon), _BOTTOM + 19, f"{epsilon:g}", "mid quiet"))
-    parts.append(f'<path class="axis" d="M{_LEFT} {_BOTTOM}H{_RIGHT}"/>')
-    parts.append(svg.label((_LEFT + _RIGHT) / 2, _BOTTOM + 40, "ε", "mid"))
-    line = " ".join(f"{svg.at(x(epsilon))},{svg.at(y(caught))}" for epsilon, caught in points)
-    parts.append(f'<polyline class="curve" points="{line}"/>')
+    shares, epsilons = (0.0, 0.25, 0.5, 0.75, 1.0), (0.1, 0.3, 1.0, 3.0, 10.0)
+    parts = _grid([(y(share), share) for share in shares], [(x(epsilon), epsilon) for epsilon in epsilons])
+    parts.append(_line((x(epsilon), y(caught)) for epsilon, caught in points))
     if chosen is not None and 0.1 <= chosen[0] <= 10:
-        at, high = svg.at(x(chosen[0])), svg.at(y(chosen[1]))
-        parts.append(f'<path class="marker" d="M{at} {_TOP}V{_BOTTOM}"/>')
-        parts.append(f'<circle class="marker-dot" cx="{at}" cy="{high}" r="5.500"/>')
+        parts.append(_marker(x(chosen[0]), y(chosen[1])))
     told = "; ".join(f"ε = {e:g}: {percent(c)}" for e, c in points if e in (0.1, 1.0, 10.0))
     return svg.drawing(
         key, "How many people an attacker can find, against ε", f"At most {told}.", 560, 300, parts

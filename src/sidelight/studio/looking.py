@@ -3,8 +3,6 @@
 They are few and were written by a worker, so they are counted here, while the page is made.
 """
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +17,7 @@ from sidelight.releases.public_table import read_public_table
 from sidelight.studio import store
 from sidelight.studio.places import Place
 from sidelight.studio.quiet import quietly
-
-_LOCK = threading.Lock()
-_KEPT = 8
-_seen: "OrderedDict[tuple[str, str, float], Looked]" = OrderedDict()
+from sidelight.studio.shelf import Shelf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,26 +44,18 @@ class Looked:
         return max(0.0, 1 - float(self.counts[name].sum()) / self.records)
 
 
+_looked: Shelf[Looked | None] = Shelf(8)
+
+
 def look(place: Place, schema: Schema) -> Looked | None:
     """The records that a draft kept, counted by this schema; None where there are none, or nothing fits."""
-    path = next((one for one in _paths(place) if one.is_file()), None)
+    kept = (place.own / "sample.csv", place.own / "sample.parquet")
+    path = next((one for one in kept if one.is_file()), None)
     about = store.read(Sampled, place.own / "sample.json")
     if path is None or about is None:
         return None
     key = (str(path), schema.fingerprint, path.stat().st_mtime)
-    with _LOCK:
-        if key not in _seen:
-            found = _counted(path, schema, about)
-            if found is None:
-                return None
-            _seen[key] = found
-            while len(_seen) > _KEPT:
-                _seen.popitem(last=False)
-        return _seen[key]
-
-
-def _paths(place: Place) -> tuple[Path, Path]:
-    return place.own / "sample.csv", place.own / "sample.parquet"
+    return _looked.get(key, lambda: _counted(path, schema, about))
 
 
 def _counted(path: Path, schema: Schema, about: Sampled) -> Looked | None:

@@ -13,7 +13,7 @@ from sidelight.data.reading.read import files_of
 from sidelight.errors import InputError
 from sidelight.sources import has_password, is_postgres, scheme_of, source_name
 from sidelight.studio import store
-from sidelight.studio.project import Project, is_release, is_slug, release_folder, slug_of
+from sidelight.studio.project import Project, is_release, is_slug, slug_of
 
 OWN = ".studio"
 """The folder of the studio's own files, in its root and in every project."""
@@ -57,7 +57,7 @@ class Place:
 
     def release(self, name: str) -> Path:
         """The folder of a release."""
-        return release_folder(self.path, name)
+        return self.path / "releases" / name
 
     def releases(self) -> list[str]:
         """The names of all finished releases, the latest first."""

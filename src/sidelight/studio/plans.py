@@ -33,8 +33,6 @@ from sidelight.studio.project import Ask, Project, accept_toml
 Stage = Literal["making", "wrong", "waiting", "sent back", "ready", "running", "resumable", "done", "closed"]
 """Where a plan stands. ``wrong``: it could not be made. ``waiting``: for a second person. ``resumable``: its
 run was interrupted. ``closed``: its run was given up."""
-
-
 STAGE_WORDS: dict[str, str] = {
     "making": "a plan is being made",
     "wrong": "the plan could not be made",
@@ -46,12 +44,12 @@ STAGE_WORDS: dict[str, str] = {
     "done": "released",
     "closed": "a run was given up",
 }
-"""The same in words."""
+"""Where a plan stands, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """Who asked for what."""
+    """What was asked for, by whom, and of which tables."""
 
     asked_by: str
     when: str
@@ -164,9 +162,8 @@ class FrozenPlan:
     @property
     def has_begun(self) -> bool:
         """Whether its run has begun, and was neither finished nor given up."""
-        return (self.checkpoint / "journal.jsonl").is_file() and (
-            (self.checkpoint / "journal.jsonl").stat().st_size > 0
-        )
+        journal = self.checkpoint / "journal.jsonl"
+        return journal.is_file() and journal.stat().st_size > 0
 
     def judge(self, person: Person, digest: str, *, is_approved: bool, remark: str = "") -> bool:
         """Approve the plan or send it back; whether this was the first word on it."""

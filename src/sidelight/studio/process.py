@@ -47,7 +47,7 @@ def _started(pid: int) -> str | None:
 
 @cache
 def _boot() -> str:
-    """Which start of the machine this is; the moments in /proc count from there."""
+    """The id of the machine's last start, from which the moments in /proc count."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
     except OSError:
@@ -55,7 +55,7 @@ def _boot() -> str:
 
 
 def _started_by_ps(pid: int) -> str | None:
-    """The same where there is no /proc."""
+    """When a process started, as ``ps`` tells it: for systems without /proc."""
     told = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout.strip()

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from sidelight import _check
@@ -138,8 +137,3 @@ def _toml(value: Any) -> str:
 def is_release(name: str) -> bool:
     """Whether a folder's name is that of a release; one that is still being written has another."""
     return _RELEASE.fullmatch(name) is not None
-
-
-def release_folder(project: Path, name: str) -> Path:
-    """Where a release of this name is kept."""
-    return project / "releases" / name

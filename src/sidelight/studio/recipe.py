@@ -14,17 +14,16 @@ _BREAK = " \\\n    "
 
 def release_command(plan: FrozenPlan) -> str:
     """The command that carries out a plan, run in the project's folder."""
-    asked, ask, made = plan.proposal, plan.proposal.ask, plan.made()
-    workload = plan.workload
+    asked, ask = plan.proposal, plan.proposal.ask
     parts = [
         f"sidelight release {_quoted(asked.private)}",
         f"--schema {_quoted(_relative(plan, plan.schema))}",
+        f"--ledger {_quoted(asked.ledger)}",
+        f"--epsilon {ask.epsilon!r}",
+        *(f"--public {_quoted(public)}" for public in asked.public),
+        f"--workload {_quoted(_workload(plan))}",
+        f"--mechanism {_quoted(_mechanism(plan))}",
     ]
-    parts += [f"--ledger {_quoted(asked.ledger)}", f"--epsilon {ask.epsilon!r}"]
-    parts += [f"--public {_quoted(public)}" for public in asked.public]
-    named = _relative(plan, workload) if isinstance(workload, Path) else workload
-    parts += [f"--workload {_quoted(named)}"]
-    parts += [f"--mechanism {_quoted(ask.mechanism if made is None else made.mechanism)}"]
     parts += [f"--quality-share {ask.quality_share!r}"] if ask.quality_share != SHARE else []
     parts += [f"--accept {_quoted(_relative(plan, plan.accept))}"] if plan.accept else []
     parts += [f"--project {shlex.quote(ask.project)}"] if ask.project else []
@@ -35,10 +34,8 @@ def release_command(plan: FrozenPlan) -> str:
 
 
 def release_python(plan: FrozenPlan) -> str:
-    """The same in Python."""
-    asked, ask, made = plan.proposal, plan.proposal.ask, plan.made()
-    workload = plan.workload
-    named = _relative(plan, workload) if isinstance(workload, Path) else workload
+    """The Python lines that carry out a plan."""
+    asked, ask = plan.proposal, plan.proposal.ask
     lines = [
         "import sidelight as sl",
         "",
@@ -49,10 +46,7 @@ def release_python(plan: FrozenPlan) -> str:
         f"    epsilon={ask.epsilon!r},",
     ]
     lines += [f"    public={[_shown(public) for public in asked.public]!r},"] if asked.public else []
-    lines += [
-        f"    workload={named!r},",
-        f"    mechanism={ask.mechanism if made is None else made.mechanism!r},",
-    ]
+    lines += [f"    workload={_workload(plan)!r},", f"    mechanism={_mechanism(plan)!r},"]
     lines += [f"    quality_share={ask.quality_share!r},"] if ask.quality_share != SHARE else []
     lines += [f"    accept={_relative(plan, plan.accept)!r},"] if plan.accept else []
     lines += [f"    project={ask.project!r},"] if ask.project else []
@@ -61,13 +55,11 @@ def release_python(plan: FrozenPlan) -> str:
 
 def answer_command(folder: str, attrs: Sequence[str], where: Mapping[str, Sequence[str]]) -> str:
     """The command that prints the table of a page."""
-    parts = [f"sidelight answer {_quoted(folder)}", *(_quoted(attr) for attr in attrs)]
-    parts += [f"--where {_quoted(f'{name}={value}')}" for name, values in where.items() for value in values]
-    return " ".join(parts)
+    return " ".join([f"sidelight answer {_quoted(folder)}", *map(_quoted, attrs), *_conditions(where)])
 
 
 def answer_python(folder: str, attrs: Sequence[str], where: Mapping[str, Sequence[str]]) -> str:
-    """The same in Python."""
+    """The Python lines that give the table of a page."""
     asked = json.dumps(list(attrs), ensure_ascii=False)
     said = (
         f", where={json.dumps({k: list(v) for k, v in where.items()}, ensure_ascii=False)}" if where else ""
@@ -77,8 +69,23 @@ def answer_python(folder: str, attrs: Sequence[str], where: Mapping[str, Sequenc
 
 def sample_command(folder: str, where: Mapping[str, Sequence[str]]) -> str:
     """The command that draws a synthetic table."""
-    said = "".join(f" --where {_quoted(f'{k}={v}')}" for k, values in where.items() for v in values)
-    return f"sidelight sample {_quoted(folder)}{said} --seed 1 --to synthetic.csv"
+    parts = [f"sidelight sample {_quoted(folder)}", *_conditions(where)]
+    return " ".join([*parts, "--seed 1 --to synthetic.csv"])
+
+
+def _conditions(where: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"--where {_quoted(f'{name}={value}')}" for name, values in where.items() for value in values]
+
+
+def _workload(plan: FrozenPlan) -> str:
+    found = plan.workload
+    return _relative(plan, found) if isinstance(found, Path) else found
+
+
+def _mechanism(plan: FrozenPlan) -> str:
+    """The mechanism that the plan settled on; the one that was asked for where it is not made yet."""
+    made = plan.made()
+    return plan.proposal.ask.mechanism if made is None else made.mechanism
 
 
 def _relative(plan: FrozenPlan, path: Path) -> str:

@@ -135,16 +135,9 @@ def _endpoint(studio: Studio, address: Address) -> Endpoint:
         asked = request.url.query
         here = "" if form else request.url.path + (f"?{asked}" if asked else "")
         visit = Visit(
-            studio,
-            person,
-            secret,
-            request.path_params,
-            request.query_params,
-            form,
-            place,
-            address.step,
-            here,
-        )
+            studio=studio, person=person, secret=secret, path=request.path_params,
+            query=request.query_params, form=form, place=place, step=address.step, address=here,
+        )  # fmt: skip
         try:
             return await to_thread.run_sync(address.handler, visit, limiter=_threads())
         except SidelightError as error:

@@ -1,11 +1,12 @@
 """One column's form: from what a schema declares to fields, and back; errors are told at their field."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from sidelight.data.columns.column import CategoricalColumn, Column
+from sidelight.data.columns.column import CategoricalColumn, Column, label_text
 from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, TimeColumn
 from sidelight.data.schema_toml import KINDS, column_of, declared
 from sidelight.errors import SchemaError
@@ -72,7 +73,7 @@ def shown(column: Column | None) -> dict[str, str]:
     if "edges" in said:
         values["edges"] = ", ".join(_written(edge) for edge in said["edges"])
     if isinstance(column, CategoricalColumn):
-        values["labels"] = "\n".join(_spelled(label) for label in column.labels)
+        values["labels"] = "\n".join(label_text(label) for label in column.labels)
         values["label_type"] = column.value_kind
         values["aliases"] = "\n".join(f"{label} = {', '.join(also)}" for label, also in column.aliases)
         values["ordered"] = "yes" if column.ordered else ""
@@ -91,12 +92,13 @@ def column_from(name: str, kind: str, given: Mapping[str, str], before: Column |
         keys["missing"] = True
         texts = [line for line in given.get("missing_texts", "").splitlines() if line]
         keys |= {"missing_texts": texts} if texts else {}
+    readers = _readers(kind, given.get("label_type", "text"))
     for field in fields_of(kind):
         text = given.get(field, "").strip()
         if not text or field == "label_type":
             continue
         try:
-            keys[field] = _READ.get(field, _plain)(text, kind, given)
+            keys[field] = readers.get(field, str)(text)
         except ValueError as error:
             errors[field] = str(error)
     if before is not None and before.kind == kind and before.dtype:
@@ -114,17 +116,25 @@ def column_from(name: str, kind: str, given: Mapping[str, str], before: Column |
     return replace(made, note=given.get("note", "").strip())
 
 
-def _plain(text: str, kind: str, given: Mapping[str, str]) -> Any:
-    return text
+def _readers(kind: str, label_type: str) -> dict[str, Callable[[str], Any]]:
+    """How the text of each field is read; one that is not listed is taken as it is."""
+    numbers: dict[str, Callable[[str], Any]] = {"integer": _whole, "real": _real}
+    bound, label = numbers.get(kind, str), (numbers | {"boolean": _truth}).get(label_type, str)
+    return {
+        "labels": lambda text: [label(line.strip()) for line in text.splitlines() if line.strip()],
+        "other_label": lambda text: label(text.splitlines()[0].strip()),
+        "aliases": _aliases,
+        "ordered": bool,
+        "prefix": _whole,
+        "low": bound,
+        "high": bound,
+        "bins": _whole,
+        "edges": lambda text: [bound(part.strip()) for part in re.split("[,\n]", text) if part.strip()],
+        "decimals": _whole,
+    }
 
 
-def _labels(text: str, kind: str, given: Mapping[str, str]) -> list[Any]:
-    reads: dict[str, Callable[[str], Any]] = {"integer": _whole, "real": _real, "boolean": _truth}
-    read = reads.get(given.get("label_type", "text"), str)
-    return [read(line.strip()) for line in text.splitlines() if line.strip()]
-
-
-def _aliases(text: str, kind: str, given: Mapping[str, str]) -> dict[str, list[str]]:
+def _aliases(text: str) -> dict[str, list[str]]:
     found = {}
     for line in text.splitlines():
         label, equals, also = line.partition("=")
@@ -133,27 +143,6 @@ def _aliases(text: str, kind: str, given: Mapping[str, str]) -> dict[str, list[s
         if line.strip():
             found[label.strip()] = [one.strip() for one in also.split(",") if one.strip()]
     return found
-
-
-def _bound(text: str, kind: str, given: Mapping[str, str]) -> Any:
-    return {"integer": _whole, "real": _real}.get(kind, str)(text)
-
-
-def _edges(text: str, kind: str, given: Mapping[str, str]) -> list[Any]:
-    parts = [part.strip() for part in text.replace("\n", ",").split(",") if part.strip()]
-    return [_bound(part, kind, given) for part in parts]
-
-
-def _number(text: str, kind: str, given: Mapping[str, str]) -> int:
-    return _whole(text)
-
-
-def _ticked(text: str, kind: str, given: Mapping[str, str]) -> bool:
-    return True
-
-
-def _other(text: str, kind: str, given: Mapping[str, str]) -> Any:
-    return _labels(text, kind, given)[0]
 
 
 def _whole(text: str) -> int:
@@ -181,21 +170,3 @@ def _truth(text: str) -> bool:
 
 def _written(value: Any) -> str:
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
-
-
-def _spelled(label: object) -> str:
-    return str(label).lower() if isinstance(label, bool) else str(label)
-
-
-_READ: dict[str, Callable[[str, str, Mapping[str, str]], Any]] = {
-    "labels": _labels,
-    "aliases": _aliases,
-    "other_label": _other,
-    "ordered": _ticked,
-    "prefix": _number,
-    "low": _bound,
-    "high": _bound,
-    "bins": _number,
-    "edges": _edges,
-    "decimals": _number,
-}

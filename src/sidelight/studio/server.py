@@ -22,9 +22,9 @@ from starlette.routing import Route
 
 from sidelight.errors import InputError, SettingError
 from sidelight.studio import routes, store
-from sidelight.studio.explore import open_latest
+from sidelight.studio.answers import open_latest
 from sidelight.studio.guard import COOKIE, App, Guard, unexpected
-from sidelight.studio.people import MEANS, People
+from sidelight.studio.people import MEANS, People, Role
 from sidelight.studio.places import OWN, Studio
 from sidelight.studio.process import Process
 from sidelight.studio.visit import templates
@@ -146,38 +146,36 @@ def application(studio: Studio) -> App:
         person = people.invited(token)
         if person is None:
             return routes.stranger()
-        page = (
-            templates()
-            .get_template("enter.html.j2")
-            .render(person=person, means=MEANS[person.role], link=token)
-        )
-        return HTMLResponse(page)
-
-    async def static(request: Request) -> Response:
-        found = _FILES.get(request.path_params["name"])
-        if found is None:
-            raise HTTPException(404)
-        package, path, kind = found
-        # A page names its style sheet by content, so a browser may keep it.
-        return Response(
-            _content(package, path), media_type=kind, headers={"cache-control": "public, max-age=3600"}
-        )
-
-    def lost(request: Request, error: Exception) -> Response:
-        if request.state.person is None:
-            return routes.stranger()
-        status = error.status_code if isinstance(error, HTTPException) else 404
-        return routes.problem(status, "There is no such page", "Its address is misspelt, or it was removed.")
+        template = templates().get_template("enter.html.j2")
+        return HTMLResponse(template.render(person=person, means=MEANS[person.role], link=token))
 
     app = Starlette(
         routes=[
             Route("/enter", enter, methods=["GET", "POST"]),
-            Route("/static/{name}", static, methods=["GET"]),
+            Route("/static/{name}", _static, methods=["GET"]),
             *routes.routes(studio),
         ],
-        exception_handlers={404: lost, 405: lost, Exception: unexpected},
+        exception_handlers={404: _lost, 405: _lost, Exception: unexpected},
     )
     return Guard(app, studio, people)
+
+
+async def _static(request: Request) -> Response:
+    found = _FILES.get(request.path_params["name"])
+    if found is None:
+        raise HTTPException(404)
+    package, path, kind = found
+    # A page names its style sheet by content, so a browser may keep it.
+    return Response(
+        _content(package, path), media_type=kind, headers={"cache-control": "public, max-age=3600"}
+    )
+
+
+def _lost(request: Request, error: Exception) -> Response:
+    if request.state.person is None:
+        return routes.stranger()
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    return routes.problem(status, "There is no such page", "Its address is misspelt, or it was removed.")
 
 
 def serve(studio: Studio, listening: Listening, bound: socket.socket) -> None:
@@ -228,9 +226,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def links(people: People, origin: str, invited: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+def links(people: People, origin: str, invited: Sequence[tuple[Role, str]]) -> list[tuple[Role, str, str]]:
     """A link for each person: role, name and address."""
-    return [
-        (role, name, f"{origin}/enter?link={people.invite(role, name)}")  # type: ignore[arg-type]  # checked
-        for role, name in invited
-    ]
+    return [(role, name, f"{origin}/enter?link={people.invite(role, name)}") for role, name in invited]

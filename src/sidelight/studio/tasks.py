@@ -32,6 +32,7 @@ from sidelight.releases.release import Release
 from sidelight.reports.report import report
 from sidelight.studio import store
 from sidelight.studio.jobs import Kind, Request
+from sidelight.studio.looking import Sampled
 from sidelight.studio.places import Place
 from sidelight.studio.plans import FrozenPlan, Made, Plans
 from sidelight.studio.project import Ask
@@ -66,7 +67,7 @@ def keep_sample(place: Place, public: str, file: FileFormat) -> int:
     for ending in ("csv", "parquet"):
         (place.own / f"sample.{ending}").unlink(missing_ok=True)
     write_file(table, place.own / f"sample.{'parquet' if is_typed else 'csv'}")
-    store.write(place.own / "sample.json", {"of": public, "records": records})
+    store.write(place.own / "sample.json", Sampled(of=public, records=records))
     return records
 
 

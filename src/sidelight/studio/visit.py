@@ -1,5 +1,6 @@
 """One request, as a page sees it: who asks, about which project, with which form; and the ways to answer."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,7 +10,7 @@ from urllib.parse import quote, urlencode
 from starlette.datastructures import FormData, QueryParams, UploadFile
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from sidelight.errors import InputError, SidelightError
+from sidelight.errors import SidelightError
 from sidelight.reports.templating import environment
 from sidelight.studio.people import Person, form_token
 from sidelight.studio.places import Place, Studio
@@ -43,7 +44,7 @@ class FieldError(Exception):
         self.errors = dict(errors)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Visit:
     """One request."""
 
@@ -71,6 +72,11 @@ class Visit:
         given = self.form.get(name, "")
         return given.strip() if isinstance(given, str) else ""
 
+    @property
+    def given(self) -> dict[str, str]:
+        """The form's texts, as they were typed, for a page that shows the form again."""
+        return {name: value for name, value in self.form.items() if isinstance(value, str)}
+
     def lines(self, name: str) -> tuple[str, ...]:
         """The lines of a field, without blanks around them, without empty ones."""
         return tuple(line.strip() for line in self.text(name).splitlines() if line.strip())
@@ -87,23 +93,19 @@ class Visit:
     def page(self, template: str, *, status: int = 200, **shown: Any) -> Response:
         """A page; ``errors`` among what is shown maps fields to sentences."""
         project = None if self.place is None else self.place.project()
-        text = (
-            templates()
-            .get_template(template)
-            .render(
-                person=self.person,
-                place=self.place,
-                project=project,
-                step=self.step,
-                steps=() if project is None else states_of(self.here, self.person.role, project),
-                all_steps=STEPS,
-                token=form_token(self.secret),
-                again=self.address or self.url(self.step),
-                said=SAID.get(self.query.get("said", ""), ""),
-                url=self.url,
-                **{"errors": {}, "given": {}} | shown,
-            )
-        )
+        text = templates().get_template(template).render(
+            person=self.person,
+            place=self.place,
+            project=project,
+            step=self.step,
+            steps=() if project is None else states_of(self.here, self.person.role, project),
+            all_steps=STEPS,
+            token=form_token(self.secret),
+            again=self.address or self.url(self.step),
+            said=SAID.get(self.query.get("said", ""), ""),
+            url=self.url,
+            **{"errors": {}, "given": {}} | shown,
+        )  # fmt: skip
         return HTMLResponse(text, status_code=status)
 
     def url(self, *parts: str, **query: Any) -> str:
@@ -122,10 +124,25 @@ class Visit:
         return RedirectResponse(target, status_code=303)
 
 
-def sentence(error: SidelightError | InputError) -> str:
+def sentence(error: SidelightError) -> str:
     """An error's own words, as a sentence of the page."""
     words = str(error)
     return f"{words[:1].upper()}{words[1:]}"
+
+
+def number_in(text: str) -> float | None:
+    """The finite number that somebody typed, with a decimal point or comma; None where it is none."""
+    try:
+        value = float(text.replace(",", "."))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def attached(content: bytes | str, name: str, kind: str) -> Response:
+    """A file to download."""
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type=kind, headers=headers)
 
 
 @cache

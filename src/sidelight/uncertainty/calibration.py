@@ -45,6 +45,7 @@ from numpy.typing import ArrayLike, NDArray
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError
 from sidelight.mean_errors import MarginalSet, MeanErrors, NoisyMeans
+from sidelight.uncertainty.dispersion import four_digits
 
 Array = NDArray[np.float64]
 
@@ -174,10 +175,10 @@ def calibrated(
         found[one.name] = lower.level(_scale(lower, one, odds=_log_odds(lower.mean(start)), spread=_LOWER))
     return Calibration(
         degrees={
-            _NAMES[int(name)]: Level(known=_short(one.known), model=_short(one.model))
+            _NAMES[int(name)]: Level(known=four_digits(one.known), model=four_digits(one.model))
             for name, one in found.items()
         },
-        attributes={name: _short(factor) for name, factor in factors.items()},
+        attributes={name: four_digits(factor) for name, factor in factors.items()},
     )
 
 
@@ -374,7 +375,3 @@ def _solved(errors: Callable[[float], float], target: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if errors(math.exp(middle)) < target else (low, middle)
     return math.exp(low)
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")

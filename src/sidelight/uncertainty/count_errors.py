@@ -161,7 +161,6 @@ class CountErrors:
 
     def _guessed(self, attrs: Attrs, counted: ArrayLike) -> ErrorBars:
         """The errors before they are fitted to measured quality."""
-        domain = self._model.domain
         counts = np.asarray(counted, dtype=np.float64)
         total = max(self._model.total, 1e-12)
         at_one = variance_at_one(counts, total=total, cells=counts.size)
@@ -178,16 +177,25 @@ class CountErrors:
                 )  # fmt: skip
             # A part was left to the model, as LADDER does: that errs most where most records are.
             expected = float(variance.sum()) / max(float(at_one.sum()), 1e-12)
-        stddev = noise_stddev(self._measured, attrs, domain)
+        stddev = noise_stddev(self._measured, attrs, self._model.domain)
         if stddev is None:
-            s = self._level(attrs) if expected is None else expected
-            source: Source = "unmeasured" if self._about and not self._about.issuperset(attrs) else "model"
-            if s is None:
-                return ErrorBars(counts, None, None, total, source, sampling=at_one)
-            reaches = self._reaches(attrs, counts / total)
-            through = np.sum([reach.variances() for reach in reaches], axis=0) if reaches else None
-            bars = ErrorBars(counts, through, s * at_one, total, source, reaches, sampling=at_one)
-            return self._but_for_merged(attrs, bars)
+            return self._of_model(attrs, counts, at_one, self._level(attrs) if expected is None else expected)
+        return self._of_answers(attrs, counts, at_one, stddev)
+
+    def _of_model(self, attrs: Attrs, counts: Array, at_one: Array, s: float | None) -> ErrorBars:
+        """The errors where nothing measured the attributes together; ``s`` is None where it is unknown."""
+        total = max(self._model.total, 1e-12)
+        source: Source = "unmeasured" if self._about and not self._about.issuperset(attrs) else "model"
+        if s is None:
+            return ErrorBars(counts, None, None, total, source, sampling=at_one)
+        reaches = self._reaches(attrs, counts / total)
+        through = np.sum([reach.variances() for reach in reaches], axis=0) if reaches else None
+        bars = ErrorBars(counts, through, s * at_one, total, source, reaches, sampling=at_one)
+        return self._but_for_merged(attrs, bars)
+
+    def _of_answers(self, attrs: Attrs, counts: Array, at_one: Array, stddev: float) -> ErrorBars:
+        """The errors where measured marginals hold the attributes, with this much noise on a cell."""
+        domain, total = self._model.domain, max(self._model.total, 1e-12)
         answers = np.full(counts.shape, stddev**2)
         # Errors of cells that sum to a number that is known have a mean of 0.
         common = stddev**2 / counts.size if self._total_is_public else 0.0
@@ -240,7 +248,7 @@ class CountErrors:
         return self._known
 
     def _but_for_merged(self, attrs: Attrs, bars: ErrorBars) -> ErrorBars:
-        """The same, but for cells that were measured by themselves while rare values were merged."""
+        """The bars, with the noise of answers in cells that were measured while rare values were merged."""
         held = [made for made in self._merged if set(made.query.attrs) == set(attrs)]
         if not held or bars.noise_variance is None or bars.model_variance is None:
             return bars

@@ -71,6 +71,11 @@ def variance_at_one(counts: ArrayLike, *, total: float, cells: int) -> Array:
     return np.asarray(mass * np.maximum(1.0 - mass / (total + _FLOOR * total), 0.0))
 
 
+def four_digits(value: float) -> float:
+    """A level of dispersion as a card tells it: nobody knows more digits of it."""
+    return float(f"{value:.4g}")
+
+
 @dataclass(frozen=True)
 class Trial:
     """One noisy answer against what the model had said: T, and the sums that give its mean and variance."""

@@ -88,7 +88,7 @@ class ErrorBars:
 
     @property
     def standard_error(self) -> Array | None:
-        """Both together, or the one that is known; None where neither is."""
+        """The standard error of noise and model, or of the one that is known; None where neither is."""
         known = [part for part in (self.noise_variance, self.model_variance) if part is not None]
         return np.sqrt(np.sum(known, axis=0)) if known else None
 
@@ -193,7 +193,7 @@ class ErrorBars:
         )  # fmt: skip
 
     def apart(self) -> "ErrorBars":
-        """The same, but for what cells have in common because their sum is known: sums add variances."""
+        """The bars without what cells have in common because their sum is known: sums add variances."""
         noise = self.noise_variance
         return replace(self, noise_variance=None if noise is None else noise + self.common, common=0.0)
 

@@ -59,14 +59,14 @@ class Misplaced:
 
     @classmethod
     def of(cls, estimate: Array, total: float, *, share: float) -> Self:
-        """Of the cells of one table, where this share of all records is in wrong cells."""
+        """What misplaced records may add to the cells of a table, if this share of all is misplaced."""
         even = total / max(estimate.size, 1)
         room = (1 - share) * np.maximum(estimate, 0.0) + share * even
         variance = (share**2 * even) ** 2 * skew(estimate.size)
         return cls(np.maximum(room, 1e-12), np.full(estimate.shape, variance))
 
     def each(self, of: Callable[[Array], Array]) -> Self:
-        """The same of sums of cells, or of some of the cells."""
+        """What they may add to sums of cells, or to some of the cells."""
         return type(self)(of(self.room), of(self.variance))
 
     def reach(self, quantile: float, skewed: Array, stddev: Array) -> Array:

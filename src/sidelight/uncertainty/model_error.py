@@ -24,7 +24,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.measurement import Measurement
 from sidelight.queries.merged import Merged
 from sidelight.queries.query import Cell, Marginal, Range
-from sidelight.uncertainty.dispersion import Trial, level, variance_at_one
+from sidelight.uncertainty.dispersion import Trial, four_digits, level, variance_at_one
 
 Kind = Literal["met", "unmet"]
 
@@ -51,7 +51,7 @@ class ModelDispersion:
     untold: tuple[str, ...] = ()
     """Attributes that neither noisy answers nor public data tell of."""
     spreads: tuple[Dispersion, ...] = ()
-    """Of the measured marginals, where the fit weighed a prior against them."""
+    """The dispersion of each measured marginal, where the fit weighed a prior against it."""
     told_by_public: tuple[str, ...] | None = None
     """Attributes that public data tell of; None on older cards."""
 
@@ -82,11 +82,11 @@ def model_error(
     trials = trials_of(measurements, total=total, domain=domain)
     told = {*public_attrs, *(attr for made in measurements for attr in made.query.attrs)}
     return ModelDispersion(
-        levels={kind: _short(level(made, total)) for kind, made in trials.items() if made},
+        levels={kind: four_digits(level(made, total)) for kind, made in trials.items() if made},
         trials={kind: len(made) for kind, made in trials.items()},
         untold=tuple(attr for attr in domain.attrs if attr not in told),
         spreads=tuple(
-            Dispersion(attrs=attrs, s=_short(s), sampling=_short(sampling))
+            Dispersion(attrs=attrs, s=four_digits(s), sampling=four_digits(sampling))
             for attrs, (s, sampling) in (dispersions or {}).items()
         ),
         told_by_public=tuple(attr for attr in domain.attrs if attr in public_attrs),
@@ -125,7 +125,3 @@ def pairs(attrs: Iterable[str]) -> set[frozenset[str]]:
     """All sets of one or two of these attributes."""
     listed = list(attrs)
     return {frozenset(pair) for pair in product(listed, listed)}
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")

@@ -43,7 +43,7 @@ class Unbiased:
         return Unbiased(np.asarray(whole), each_sum(self.of_sum, mask, kept))
 
     def interval(self, quantile: float, estimate: Array) -> tuple[Array, Array]:
-        """So many standard errors to either side, and the released estimate."""
+        """The interval of so many standard errors to either side, stretched to hold the released estimate."""
         reach = quantile * np.sqrt(self.variance)
         return np.minimum(self.values - reach, estimate), np.maximum(self.values + reach, estimate)
 

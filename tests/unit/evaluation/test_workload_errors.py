@@ -1,11 +1,13 @@
 import itertools
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from sidelight.data.domain import Domain
 from sidelight.errors import WorkloadError
-from sidelight.evaluation import metric
+from sidelight.evaluation.downstream import Downstream
+from sidelight.evaluation.metric import METRICS
 from sidelight.evaluation.workload_errors import (
     Errors,
     max_error,
@@ -74,15 +76,15 @@ def test_a_table_without_records_is_refused():
 
 
 def test_every_metric_states_its_range_and_goal():
-    metrics = [value for value in vars(metric).values() if isinstance(value, metric.Metric)]
+    metrics = METRICS.values()
 
-    assert len(metrics) == 13
+    assert METRICS.keys() == {field.name for kind in (Errors, Downstream) for field in fields(kind)}
     assert all(one.low == 0 for one in metrics)
     assert {one.name for one in metrics if one.goal == "high"} == {
         "accuracy, trained on A",
         "accuracy, trained on D",
         "accuracy, commonest class",
     }
-    assert metric.WORKLOAD_ERROR.range == "0 to 2"
-    assert metric.SQUARED_ERROR_PER_QUERY.range == "0 and above"
+    assert METRICS["workload_error"].range == "0 to 2"
+    assert METRICS["squared_error_per_query"].range == "0 and above"
     assert all(one.name != other.name for one, other in itertools.combinations(metrics, 2))

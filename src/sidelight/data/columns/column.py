@@ -8,16 +8,15 @@ import math
 import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sidelight._check import brief
+from sidelight._check import brief, is_number
 from sidelight.data.columns.column_base import (
     LARGEST,
     LONGEST,
@@ -28,6 +27,7 @@ from sidelight.data.columns.column_base import (
     LabelKind,
     is_writable,
     kind_of,
+    label_text,
 )
 from sidelight.data.columns.value import NO_TEXT, number_of, text_of
 
@@ -44,9 +44,8 @@ __all__ = [
     "NumericColumn",
     "RealColumn",
     "is_writable",
+    "label_text",
 ]
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class CategoricalColumn(Column):
     ordered: bool = field(default=False, kw_only=True)
     """Whether the labels are listed from low to high: "mild", "moderate", "severe"."""
     prefix: int | None = field(default=None, kw_only=True)
-    """So many first characters of a text count: of 10115 the 101. Labels and synthetic values are such."""
+    """How many first characters of a text count: of 10115 the 101. So long are labels, too."""
     aliases: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), kw_only=True)
     """Other texts for a label, such as "f" and "F " for "F"."""
     other_label: Label | None = field(default=None, kw_only=True)
@@ -106,7 +105,7 @@ class CategoricalColumn(Column):
             )
 
     def _check_aliases(self) -> None:
-        named = {_text_of(label): label for label in self.labels}
+        named = {label_text(label): label for label in self.labels}
         taken = set(named) | set(self.missing_texts)
         twice = sorted(set(named) & set(self.missing_texts))
         if twice:
@@ -125,7 +124,7 @@ class CategoricalColumn(Column):
     @cached_property
     def spellings(self) -> dict[str, int]:
         """The code of each alias."""
-        named = {_text_of(label): code for code, label in enumerate(self.labels)}
+        named = {label_text(label): code for code, label in enumerate(self.labels)}
         return {spelling: named[label] for label, spellings in self.aliases for spelling in spellings}
 
     def _check_label(self, label: Label) -> None:
@@ -293,7 +292,7 @@ class IntegerColumn(NumericColumn):
     def code_labels(self) -> tuple[Label, ...]:
         if self.is_unit:
             return (*range(self.first, self.last + 1), *self._special_labels())
-        pairs = _pairs([int(bound) for bound in self.bounds])
+        pairs = list(pairwise(int(bound) for bound in self.bounds))
         if all(right - left == 1 for left, right in pairs):
             return (*(int(left) for left, _ in pairs), *self._special_labels())
         named = (str(left) if right - left == 1 else f"{left}–{right - 1}" for left, right in pairs)
@@ -337,8 +336,7 @@ class RealColumn(NumericColumn):
             )
 
     def _check_number(self, number: object) -> None:
-        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-        if not is_number or not abs(number) <= sys.float_info.max:  # type: ignore[arg-type]  # a number by now
+        if not is_number(number) or not abs(number) <= sys.float_info.max:  # type: ignore[arg-type]  # a number by now
             raise self._wrong(f"bounds must be finite numbers; got {brief(number)}", key=self._bounds_key)
 
     @cached_property
@@ -402,16 +400,7 @@ class RealColumn(NumericColumn):
         return "real"
 
     def code_labels(self) -> tuple[Label, ...]:
-        pairs = _pairs([f"{bound:.12g}" for bound in self.bounds])
+        pairs = pairwise(f"{bound:.12g}" for bound in self.bounds)
         named = [f"[{left}, {right})" for left, right in pairs]
         named[-1] = named[-1][:-1] + "]"
         return (*named, *self._special_labels())
-
-
-def _pairs(edges: Sequence[_T]) -> list[tuple[_T, _T]]:
-    return list(pairwise(edges))
-
-
-def _text_of(label: Label) -> str:
-    """A label as the key of a TOML table."""
-    return str(label).lower() if isinstance(label, bool) else str(label)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidelight._check import brief
-from sidelight.data.columns.value import number_of
+from sidelight.data.columns.value import is_unicode, number_of
 from sidelight.errors import SchemaError
 
 Label = str | int | float | bool
@@ -178,10 +178,11 @@ def kind_of(label: object) -> LabelKind:
     return "real" if isinstance(label, float) else "text"
 
 
+def label_text(label: Label) -> str:
+    """A label as a TOML key or a form writes it: true, and not True."""
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
 def is_writable(text: str) -> bool:
     """Whether every engine and file can hold this text: valid Unicode, without null characters."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
+    return is_unicode(text) and "\0" not in text

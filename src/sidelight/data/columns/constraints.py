@@ -30,7 +30,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sidelight._check import brief, listed
-from sidelight.data.columns.column import BinnedColumn, CategoricalColumn, Column, RealColumn
+from sidelight.data.columns.column import (
+    BinnedColumn,
+    CategoricalColumn,
+    Column,
+    RealColumn,
+    label_text,
+)
 from sidelight.data.columns.moment_columns import DateColumn, MomentColumn
 from sidelight.data.domain import Combination
 from sidelight.errors import SchemaError
@@ -159,12 +165,12 @@ class Determines(Constraint):
         found = {}
         for label, wanted in self.mapped:
             for name, known, said in ((self.column, own, label), (self.target, theirs, wanted)):
-                if _text(said) not in known:
+                if label_text(said) not in known:
                     raise SchemaError(
                         f"[[constraint]]: map names {brief(said)}, which is no label of {brief(name)}; it "
                         f"has {listed(known, 12)}."
                     )
-            found[own[_text(label)]] = theirs[_text(wanted)]
+            found[own[label_text(label)]] = theirs[label_text(wanted)]
         return found
 
     def impossible(self, columns: Mapping[str, Column]) -> list[Combination]:
@@ -345,13 +351,8 @@ def _excluded(
 def _labels(column: Column) -> dict[str, int]:
     """Labels as text, as a TOML table writes them; a bin's dash may be typed as a hyphen."""
     shown = column.code_labels()[: column.declared]
-    texts = [_text(label) for label in shown]
+    texts = [label_text(label) for label in shown]
     if isinstance(column, CategoricalColumn):
         return {text: code for code, text in enumerate(texts)}
-    return {text.replace("–", "-"): code for code, text in enumerate(texts)} | {
-        t: c for c, t in enumerate(texts)
-    }
-
-
-def _text(label: object) -> str:
-    return str(label).lower() if isinstance(label, bool) else str(label)
+    typed = [text.replace("–", "-") for text in texts]
+    return {text: code for spelled in (typed, texts) for code, text in enumerate(spelled)}

@@ -233,7 +233,7 @@ class DatetimeColumn(DateColumn):
     step: ClassVar[int] = 1
 
     zone: str | None = field(default=None, kw_only=True)
-    """Whose clock it is, such as Europe/Berlin; then values may have a zone, and synthetic ones do."""
+    """The zone of its clock, such as Europe/Berlin; then values may have a zone, and synthetic ones do."""
 
     def __post_init__(self) -> None:
         if self.zone is not None and not check_zone(self.zone):

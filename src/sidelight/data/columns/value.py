@@ -59,7 +59,7 @@ def text_of(value: object) -> str | None:
     if is_missing(value):
         return None
     if isinstance(value, str):
-        return str(value) if _is_unicode(value) else NO_TEXT
+        return str(value) if is_unicode(value) else NO_TEXT
     if isinstance(value, bytes):
         return _text_of_bytes(value)
     if isinstance(value, (bool, np.bool_)):
@@ -144,7 +144,7 @@ def _text_of_bytes(value: bytes) -> str:
         return NO_TEXT
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Whether it can be written at all: half a surrogate pair cannot."""
     try:
         text.encode()

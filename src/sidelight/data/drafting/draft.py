@@ -88,31 +88,27 @@ def draft(
     if twice:
         raise DataError(f"{describe(public_table)}: column {twice[0]!r} appears twice; rename or drop one.")
     survey = PublicSurvey(source, file=file, missing=missing)
-    columns, left_out, remarks = [], [], []
-    every = list(survey.columns())
+    every = survey.columns()
     if any(seen is not None and not seen.present and not seen.has_missing for seen in every):
         raise DataError(
             f"{describe(public_table)} has no records, so it says nothing of labels and bounds. Draft from a "
             "public table that has some, or write the schema by hand."
         )
-    for place, seen in enumerate(every):
-        name = source.names[place]
-        if seen is None:
-            one = _Draft(None, "left out: it holds values of a type that no schema has (lists, bytes, …).")
-        else:
-            one = _column(survey, place, seen, bins)
-        if one.column is not None and name in facts:
-            one = replace(one, column=_as_typed(one.column, facts[name]))
-        if one.column is None:
-            left_out.append(f"Left out: {name!r}: {one.remark.removeprefix('left out: ')}")
-        else:
-            columns.append(one.column)
-        if one.remark:
-            remarks.append(f"column {name!r}: {one.remark}")
+    drafts = {
+        name: _column(survey, place, seen, bins, facts.get(name))
+        for place, (name, seen) in enumerate(zip(source.names, every, strict=True))
+    }
+    remarks = [f"column {name!r}: {one.remark}" for name, one in drafts.items() if one.remark]
+    columns = [one.column for one in drafts.values() if one.column is not None]
     if not columns:
         raise SchemaError(
             f"{describe(public_table)} has no column that a release can be about:\n  " + "\n  ".join(remarks)
         )
+    left_out = [
+        f"Left out: {name!r}: {one.remark.removeprefix('left out: ')}"
+        for name, one in drafts.items()
+        if one.column is None
+    ]
     note = "\n".join([_HEAD, *left_out])
     # The unit is declared, for a person to see and to correct.
     schema = Schema(tuple(columns), Unit(), note=note, file=file)
@@ -150,8 +146,18 @@ def _is_kept(column: Column, fact: Fact) -> bool:
     return fact.dtype not in ("category", "Enum") or column.kind == "categorical"
 
 
-def _column(survey: PublicSurvey, place: int, seen: Seen, bins: int) -> _Draft:
-    made = _of_kind(survey, place, seen, bins)
+def _column(survey: PublicSurvey, place: int, seen: Seen | None, bins: int, fact: Fact | None) -> _Draft:
+    """The draft of one column; ``fact`` is what the type of a frame says of it."""
+    if seen is None:
+        return _Draft(None, "left out: it holds values of a type that no schema has (lists, bytes, …).")
+    made = _with_missing(_of_kind(survey, place, seen, bins), seen)
+    if made.column is None or fact is None:
+        return made
+    return replace(made, column=_as_typed(made.column, fact))
+
+
+def _with_missing(made: _Draft, seen: Seen) -> _Draft:
+    """The draft, with the texts that stand for missing values."""
     if made.column is None or not seen.tokens:
         return made
     # Labels are compared letter by letter; numbers and dates without the spaces around them.

@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sidelight.data.columns.moment import Format, clock_of, seconds_of
+from sidelight.data.columns.moment import FORMATS, Format, clock_of, seconds_of
 from sidelight.data.columns.value import TRUTHS, number_of
+from sidelight.data.reading.each import with_point
 
 Spelled = Literal["text", "number", "truth", "date", "time"]
 """What values are, in whatever type they are held."""
 
-_ORDERS: tuple[Format, ...] = ("ymd", "dmy", "mdy")
 _MOST_ODD = 5
 """Most texts that are taken for oddities in a column of numbers or dates."""
 
@@ -26,7 +26,7 @@ class Spelling:
     nearly: Literal["", "numbers", "dates"] = ""
     """What a text would spell if it were not for a few odd ones."""
     odd: tuple[str, ...] = ()
-    """Those few."""
+    """The odd texts."""
 
 
 def spelling_of(texts: Sequence[str], tokens: Collection[str], *, numbers: bool, comma: bool) -> Spelling:
@@ -40,7 +40,7 @@ def spelling_of(texts: Sequence[str], tokens: Collection[str], *, numbers: bool,
     said = {text.strip() for text in texts if text.strip().lower() not in tokens}
     if not said:
         return Spelling()
-    written = {text: text.translate({44: 46, 46: 44}) if comma else text for text in said}
+    written = {text: with_point(text) if comma else text for text in said}
     if numbers:
         if all(text.lower() in TRUTHS for text in said) and not all(map(_is_plain, said)):
             return Spelling("truth")
@@ -48,7 +48,7 @@ def spelling_of(texts: Sequence[str], tokens: Collection[str], *, numbers: bool,
             return Spelling("number")
     if all(clock_of(text) is not None for text in said):
         return Spelling("time")
-    orders = [order for order in _ORDERS if all(seconds_of(text, order) is not None for text in said)]
+    orders = [order for order in FORMATS if all(seconds_of(text, order) is not None for text in said)]
     if orders:
         return Spelling("date", order=orders[0], is_sure=len(orders) == 1)
     return _nearly(written, numbers=numbers)
@@ -62,7 +62,7 @@ def _nearly(written: dict[str, str], *, numbers: bool) -> Spelling:
     is_plain = all(_is_plain(number) for text, number in written.items() if text not in words)
     if numbers and is_plain and 0 < len(words) <= most:
         return Spelling(nearly="numbers", odd=tuple(sorted(words)))
-    for order in _ORDERS:
+    for order in FORMATS:
         words = [text for text in written if seconds_of(text, order) is None]
         if 0 < len(words) <= most:
             return Spelling(nearly="dates", odd=tuple(sorted(words)))

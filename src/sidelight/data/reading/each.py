@@ -103,9 +103,18 @@ class Each:
         return values.tolist(), places.astype(np.int64)
 
 
+def with_point(text: str) -> str:
+    """A number with a comma before its decimals, with a point there instead; a point becomes a comma.
+
+    >>> with_point("3,5"), with_point("1.000,5")
+    ('3.5', '1,000.5')
+    """
+    return text.translate({44: 46, 46: 44})
+
+
 def _number_with_comma(value: object) -> float | None:
     """The number that text such as 3,5 spells; 1.000,5 is none, since who knows what the point is."""
-    return number_of(value.translate({44: 46, 46: 44}) if isinstance(value, str) else value)
+    return number_of(with_point(value) if isinstance(value, str) else value)
 
 
 def _plain(column: Any) -> npt.NDArray[Any] | tuple[list[Any], Places]:

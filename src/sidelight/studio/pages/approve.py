@@ -15,11 +15,9 @@ from sidelight.studio.visit import Visit, sentence
 
 def show(visit: Visit, status: int = 200, **about: Any) -> Response:
     """The latest plan, whole, and what was said of it."""
-    plans = Plans(visit.here)
-    asked = visit.query.get("plan") or visit.text("plan")
-    plan = plans.get(asked) if asked else plans.latest()
+    plan = _looked_at(visit)
     made = None if plan is None else plan.made()
-    waiting = [one for one in plans.all() if one.stage() == "waiting"]
+    waiting = [one for one in Plans(visit.here).all() if one.stage() == "waiting"]
     if plan is None or made is None:
         return visit.page("approve.html.j2", status=status, plan=None, waiting=waiting, **about)
     book = open_ledger(visit.here.resolved(plan.proposal.ledger))
@@ -40,7 +38,7 @@ def show(visit: Visit, status: int = 200, **about: Any) -> Response:
 
 def judge(visit: Visit) -> Response:
     """Approve the plan that was looked at, or send it back."""
-    plan = _plan(visit)
+    plan = _waiting(visit)
     is_approved = visit.text("do") == "approve"
     if is_approved and not visit.ticked("read"):
         return show(visit, status=422, errors={"read": "Tick the box once you have read the plan."})
@@ -61,14 +59,20 @@ def judge(visit: Visit) -> Response:
 
 def schema(visit: Visit) -> Response:
     """The schema that the plan was made with."""
-    plans, asked = Plans(visit.here), visit.query.get("plan")
-    plan = plans.get(asked) if asked else plans.latest()
+    plan = _looked_at(visit)
     if plan is None:
         raise HTTPException(404, "There is no such plan.")
     return Response(plan.schema.read_bytes(), media_type="text/plain; charset=utf-8")
 
 
-def _plan(visit: Visit) -> FrozenPlan:
+def _looked_at(visit: Visit) -> FrozenPlan | None:
+    """The plan that an address or a form names; without a name, the latest."""
+    plans, asked = Plans(visit.here), visit.query.get("plan") or visit.text("plan")
+    return plans.get(asked) if asked else plans.latest()
+
+
+def _waiting(visit: Visit) -> FrozenPlan:
+    """The plan that a form names, if it waits for approval."""
     plan = Plans(visit.here).get(visit.text("plan"))
     if plan is None or plan.stage() != "waiting":
         raise InputError("this plan does not wait for approval; somebody judged it, or it was made anew.")

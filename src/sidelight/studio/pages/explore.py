@@ -15,11 +15,12 @@ from sidelight.errors import SidelightError
 from sidelight.releases.folder import load_card
 from sidelight.releases.quality import WORDS
 from sidelight.releases.where import codes_where
-from sidelight.studio import explore, recipe, store
+from sidelight.reports.facts import by_attribute
+from sidelight.studio import answers, recipe, store
 from sidelight.studio.guard import REPORT_POLICY
 from sidelight.studio.jobs import Jobs
 from sidelight.studio.project import is_release
-from sidelight.studio.visit import Visit, sentence
+from sidelight.studio.visit import Visit, attached, sentence
 
 _MOST_RECORDS = 2_000_000
 _SHOWN = 12
@@ -28,29 +29,26 @@ _SHOWN = 12
 
 def index(visit: Visit) -> Response:
     """All releases of the project."""
-    rows = []
-    for name in visit.here.releases():
-        card = load_card(visit.here.release(name))
-        rows.append({"name": name, "card": card})
+    rows = [{"name": name, "card": load_card(visit.here.release(name))} for name in visit.here.releases()]
     return visit.page("releases.html.j2", rows=rows)
 
 
 def show(visit: Visit, status: int = 200, **about: Any) -> Response:
     """Measured quality first; then whatever is asked."""
     name = _name(visit)
-    opened = explore.open_release(visit.here, name)
+    opened = answers.open_release(visit.here, name)
     attrs = [attr for attr in visit.query.getlist("by") if attr in opened.domain.attrs]
     attrs = attrs or [opened.domain.attrs[0]]
     where, filtered = _where(visit, opened)
     errors: dict[str, str] = {}
     answered: Any = ""
     try:
-        asked = explore.question_of(attrs, where, compare=visit.query.get("compare") == "yes")
-        answered = explore.answer(visit.here, name, asked)
+        asked = answers.question_of(attrs, where, compare=visit.query.get("compare") == "yes")
+        answered = answers.answer(visit.here, name, asked)
     except SidelightError as error:
         status, errors["filters"] = 422, sentence(error)
     card, folder = opened.release.card, f"releases/{name}"
-    chosen = list(dict.fromkeys(attrs))[: explore.MOST_ATTRS]
+    chosen = list(dict.fromkeys(attrs))[: answers.MOST_ATTRS]
     jobs = [job for job in Jobs(visit.here).all("sample") if job.request.args.get("release") == name][:3]
     return visit.page(
         "explore.html.j2",
@@ -61,7 +59,7 @@ def show(visit: Visit, status: int = 200, **about: Any) -> Response:
             "card": card,
             "quality": opened.release.quality,
             "quality_words": WORDS,
-            "by_attribute": _by_attribute(opened),
+            "by_attribute": by_attribute(opened.release.quality)[:_SHOWN],
             "attrs": opened.domain.attrs,
             "chosen": chosen,
             "filters": filtered,
@@ -83,24 +81,24 @@ def show(visit: Visit, status: int = 200, **about: Any) -> Response:
 
 def table(visit: Visit) -> Response:
     """The whole table, as a file."""
-    opened = explore.open_release(visit.here, _name(visit))
+    opened = answers.open_release(visit.here, _name(visit))
     attrs = [attr for attr in visit.query.getlist("by") if attr in opened.domain.attrs]
     where, _ = _where(visit, opened)
-    asked = explore.question_of(attrs or [opened.domain.attrs[0]], where, compare=False)
-    explore.require_small(opened, asked)
+    asked = answers.question_of(attrs or [opened.domain.attrs[0]], where, compare=False)
+    answers.require_small(opened, asked)
     with opened.lock:
         frame = opened.release.answer(asked.attrs, where=asked.condition or None)
-    path = _scratch(visit) / f"{secrets.token_hex(8)}.csv"
+    path = store.private_folder(visit.here.own / "samples") / f"{secrets.token_hex(8)}.csv"
     write_file(frame, path, safe_cells=visit.query.get("safe") == "yes")
     content = path.read_bytes()
     path.unlink()
-    return _attached(content, "table.csv", "text/csv; charset=utf-8")
+    return attached(content, "table.csv", "text/csv; charset=utf-8")
 
 
 def sample(visit: Visit) -> Response:
     """Have a synthetic table drawn."""
     name = _name(visit)
-    opened = explore.open_release(visit.here, name)
+    opened = answers.open_release(visit.here, name)
     errors: dict[str, str] = {}
     records, seed = visit.text("records").replace(",", ""), visit.text("seed")
     if records and not (records.isdecimal() and 0 < int(records) <= _MOST_RECORDS):
@@ -142,7 +140,7 @@ def download_sample(visit: Visit) -> Response:
 
 def report(visit: Visit) -> Response:
     """The report, to read here."""
-    path = _beside(visit, "html")
+    path = _report(visit)
     return Response(
         path.read_bytes(),
         media_type="text/html; charset=utf-8",
@@ -152,15 +150,15 @@ def report(visit: Visit) -> Response:
 
 def download_report(visit: Visit) -> Response:
     """The report, to pass on."""
-    path = _beside(visit, "html")
-    return _attached(path.read_bytes(), path.name, "text/html; charset=utf-8")
+    path = _report(visit)
+    return attached(path.read_bytes(), path.name, "text/html; charset=utf-8")
 
 
 def card(visit: Visit) -> Response:
     """All facts about how the release was made."""
-    opened = explore.open_release(visit.here, _name(visit))
+    opened = answers.open_release(visit.here, _name(visit))
     text = json.dumps(opened.release.card.as_json(), ensure_ascii=False, indent=2, default=str)
-    return _attached(text.encode(), "card.json", "application/json")
+    return attached(text.encode(), "card.json", "application/json")
 
 
 def download_release(visit: Visit) -> Response:
@@ -171,7 +169,7 @@ def download_release(visit: Visit) -> Response:
         for path in sorted(folder.iterdir()):
             if path.is_file():
                 archive.write(path, f"{name}/{path.name}")
-    return _attached(packed.getvalue(), f"{name}.zip", "application/zip")
+    return attached(packed.getvalue(), f"{name}.zip", "application/zip")
 
 
 def _name(visit: Visit) -> str:
@@ -181,7 +179,7 @@ def _name(visit: Visit) -> str:
     return name
 
 
-def _where(visit: Visit, opened: explore.Opened) -> tuple[dict[str, tuple[str, ...]], list[dict[str, Any]]]:
+def _where(visit: Visit, opened: answers.Opened) -> tuple[dict[str, tuple[str, ...]], list[dict[str, Any]]]:
     """The filters of an address: what they ask for, and how the page shows them."""
     where, shown = {}, []
     for attr in opened.domain.attrs:
@@ -203,31 +201,13 @@ def _posted(visit: Visit) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _by_attribute(opened: explore.Opened) -> list[tuple[str, str, float]]:
-    quality = opened.release.quality
-    if quality is None:
-        return []
-    found = sorted(quality.attributes.items(), key=lambda one: -one[1].error)[:_SHOWN]
-    most = max((mean.error for _, mean in found), default=1.0) or 1.0
-    return [(name, str(mean), min(max(mean.error / most, 0.0), 1.0)) for name, mean in found]
-
-
-def _beside(visit: Visit, ending: str) -> Path:
-    path = visit.here.release(_name(visit)).with_name(f"{_name(visit)}.{ending}")
+def _report(visit: Visit) -> Path:
+    name = _name(visit)
+    path = visit.here.release(name).with_name(f"{name}.html")
     if not path.is_file():
         raise HTTPException(404, "There is no report of this release.")
     return path
 
 
-def _scratch(visit: Visit) -> Path:
-    return store.private_folder(visit.here.own / "samples")
-
-
 def _kind(path: Path) -> str:
     return "text/csv; charset=utf-8" if path.suffix == ".csv" else "application/vnd.apache.parquet"
-
-
-def _attached(content: bytes, name: str, kind: str) -> Response:
-    return Response(
-        content, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'}
-    )

@@ -12,7 +12,7 @@ from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.statement import Statement
 from sidelight.studio import figures
-from sidelight.studio.visit import Visit, sentence
+from sidelight.studio.visit import Visit, attached, sentence
 
 _TELLS = ("run", "label", "began", "open", "events", "again", "allotted", "spent", "currency",
           "asked_by", "approved_by", "digest")  # fmt: skip
@@ -24,9 +24,7 @@ def show(visit: Visit, status: int = 200, **about: Any) -> Response:
         return visit.page("ledger.html.j2", status=status, statement=None, **about)
     statement = Statement.of(_ledger(visit))
     budget = statement.promise.budget
-    spent = {
-        run.id: budget.epsilon_of(budget.tally(run.spent)) if run.spent else 0.0 for run in statement.runs
-    }
+    spent = {run.id: budget.epsilon_of(budget.tally(run.spent)) for run in statement.runs}
     return visit.page(
         "ledger.html.j2",
         status=status,
@@ -52,7 +50,7 @@ def statement(visit: Visit) -> Response:
     book = _ledger(visit)
     told = Statement.of(book).as_json() | {"events": [event.as_json() for event in book.events()]}
     text = json.dumps(told, ensure_ascii=False, indent=2, default=str)
-    return _file(text, "ledger.json", "application/json")
+    return attached(text, "ledger.json", "application/json")
 
 
 def runs(visit: Visit) -> Response:
@@ -67,7 +65,7 @@ def runs(visit: Visit) -> Response:
             for name, value in run.as_json().items()
         }
         writer.writerow(told)
-    return _file(made.getvalue(), "runs.csv", "text/csv; charset=utf-8")
+    return attached(made.getvalue(), "runs.csv", "text/csv; charset=utf-8")
 
 
 def _ledger(visit: Visit) -> Ledger:
@@ -75,7 +73,3 @@ def _ledger(visit: Visit) -> Ledger:
     if ledger is None:
         raise InputError("there is no ledger yet: make the promise first.")
     return open_ledger(visit.here.resolved(ledger))
-
-
-def _file(text: str, name: str, kind: str) -> Response:
-    return Response(text, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})

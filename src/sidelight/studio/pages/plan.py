@@ -23,7 +23,7 @@ from sidelight.studio.jobs import Job, Jobs
 from sidelight.studio.plans import FrozenPlan, Plans
 from sidelight.studio.project import Ask, Picked, Threshold
 from sidelight.studio.tasks import workload_of
-from sidelight.studio.visit import FieldError, Visit, sentence
+from sidelight.studio.visit import FieldError, Visit, number_in, sentence
 
 CRITERIA = 3
 """How many criteria of acceptance the form has room for."""
@@ -99,8 +99,7 @@ def _after(visit: Visit, *, is_plan: bool) -> Response:
                 {"": "A rehearsal is played on public data. Name a public table first (step 1)."}
             )
     except FieldError as error:
-        given = {key: value for key, value in visit.form.items() if isinstance(value, str)}
-        return show(visit, status=422, errors=error.errors, given=given)
+        return show(visit, status=422, errors=error.errors, given=visit.given)
     project = replace(place.project(), ask=ask)
     place.save(project)
     if not is_plan:
@@ -283,8 +282,5 @@ def _is_current(visit: Visit, plan: FrozenPlan) -> bool:
 
 
 def _positive(text: str) -> float | None:
-    try:
-        value = float(text.strip().replace(",", "."))
-    except ValueError:
-        return None
-    return value if 0 < value < math.inf else None
+    value = number_in(text)
+    return value if value is not None and value > 0 else None

@@ -1,6 +1,5 @@
 """Step 3: what is promised about the people in the table, once and for ever."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.sources import shown_name
 from sidelight.studio import figures
 from sidelight.studio.quiet import quietly
-from sidelight.studio.visit import FieldError, Visit, sentence
+from sidelight.studio.visit import FieldError, Visit, number_in, sentence
 
 _SHOWN = (0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 """ε whose meaning the page lists."""
@@ -33,8 +32,8 @@ def show(visit: Visit, status: int = 200, **about: Any) -> Response:
     schema = Schema.read(visit.here.schema) if visit.here.schema.is_file() else None
     delta = 1e-9 if project.records is None else delta_for(project.records)
     given = about.get("given", {})
-    epsilon = _number(given.get("epsilon") or visit.query.get("epsilon") or "1") or 1.0
-    delta = _number(given.get("delta") or visit.query.get("delta") or "") or delta
+    epsilon = number_in(given.get("epsilon") or visit.query.get("epsilon") or "1") or 1.0
+    delta = number_in(given.get("delta") or visit.query.get("delta") or "") or delta
     unit = _unit(schema, given.get("relation") or visit.query.get("relation") or "")
     return visit.page(
         "promise.html.j2",
@@ -44,7 +43,7 @@ def show(visit: Visit, status: int = 200, **about: Any) -> Response:
         delta=f"{delta:g}",
         relation=unit.relation,
         unit=unit,
-        rows=_rows(epsilon, delta, unit),
+        rows=_rows(epsilon, delta),
         meaning=_meaning(epsilon, delta).sentence(unit),
         curve=_curve(epsilon, delta),
         doubts=_doubts(epsilon, delta, unit, project.title),
@@ -95,7 +94,7 @@ def _made(visit: Visit, status: int, ledger: str, about: dict[str, Any]) -> Resp
 def _promise(visit: Visit, given: dict[str, str]) -> Promise:
     """The promise that a form makes, if every field of it can be, and every box is ticked."""
     errors: dict[str, str] = {}
-    epsilon, delta = _number(given["epsilon"]), _number(given["delta"])
+    epsilon, delta = number_in(given["epsilon"]), number_in(given["delta"])
     if epsilon is None or epsilon <= 0:
         errors["epsilon"] = "Give a number above 0, such as 1."
     if delta is None or not 0 <= delta < 1:
@@ -125,7 +124,11 @@ def _promise(visit: Visit, given: dict[str, str]) -> Promise:
 
 def _said(visit: Visit) -> tuple[float | None, float | None, str]:
     """What stood in the sentence that was confirmed."""
-    return _number(visit.text("said_epsilon")), _number(visit.text("said_delta")), visit.text("said_relation")
+    return (
+        number_in(visit.text("said_epsilon")),
+        number_in(visit.text("said_delta")),
+        visit.text("said_relation"),
+    )
 
 
 def _declare(visit: Visit, unit: Unit) -> None:
@@ -145,20 +148,12 @@ def _unit(schema: Schema | None, relation: str) -> Unit:
     return declared
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text.replace(",", "."))
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
 def _meaning(epsilon: float, delta: float) -> Meaning:
     budget = Budget(epsilon=max(epsilon, 1e-6), delta=min(max(delta, 0.0), 0.5))
     return Meaning.of(budget.pure() if budget.is_pure else budget.rho())
 
 
-def _rows(epsilon: float, delta: float, unit: Unit) -> list[tuple[str, float, float, bool]]:
+def _rows(epsilon: float, delta: float) -> list[tuple[str, float, float, bool]]:
     """ε, how many are found, how sure an accusation is, and whether it is the chosen one."""
     listed = sorted({*_SHOWN, epsilon})
     found = [(one, _meaning(one, delta)) for one in listed]

@@ -88,4 +88,4 @@ def _spent(plan: FrozenPlan, book: Ledger) -> float | None:
     if run is None:
         return None
     budget = book.promise.budget
-    return budget.epsilon_of(budget.tally(run.spent)) if run.spent else 0.0
+    return budget.epsilon_of(budget.tally(run.spent))

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from sidelight._check import count_of
 from sidelight._files import write_text
 from sidelight.data.columns.column import BinnedColumn, Column
 from sidelight.data.domain import Combination
@@ -15,16 +16,15 @@ from sidelight.data.schema_edit import rewritten
 from sidelight.data.schema_toml import constraints_of
 from sidelight.errors import InputError, SchemaError, SettingError
 from sidelight.privacy.unit import Unit
-from sidelight.reports.words import counted, shortened
+from sidelight.reports.words import shortened
 from sidelight.studio import figures, schema_form
 from sidelight.studio.jobs import Jobs
 from sidelight.studio.looking import look
 from sidelight.studio.places import Place
-from sidelight.studio.visit import FieldError, Visit, sentence
+from sidelight.studio.visit import FieldError, Visit, attached, sentence
 
 _VIOLATED = [
     ("keep", "read as it is; synthetic records keep the rule"),
-    ("other", "count the last column as “other”"),
     ("missing", "count the last column as missing"),
     ("refuse", "refuse the table"),
 ]
@@ -117,7 +117,7 @@ def draft(visit: Visit) -> Response:
 def save_column(visit: Visit) -> Response:
     """Declare one column anew."""
     name, kind = visit.text("name"), visit.text("kind")
-    given = {key: value for key, value in visit.form.items() if isinstance(value, str)}
+    given = visit.given
 
     def changed(schema: Schema) -> Schema:
         before = next((column for column in schema.columns if column.name == name), None)
@@ -163,7 +163,7 @@ def save_person(visit: Visit) -> Response:
                 {"unit_records" if "records" in str(error) else "person": sentence(error)}
             ) from error
 
-    return _change(visit, changed, {"given": dict(visit.form)}, anchor="person-h")
+    return _change(visit, changed, {"given": visit.given}, anchor="person-h")
 
 
 def add_rule(visit: Visit) -> Response:
@@ -188,7 +188,7 @@ def add_rule(visit: Visit) -> Response:
             told |= {"column": names[0] if names else "", "determines": last, "map": mapped}
         return replace(schema, constraints=(*schema.constraints, *constraints_of(told)))
 
-    return _change(visit, changed, {"given": dict(visit.form)}, field="names", anchor="rules-h")
+    return _change(visit, changed, {"given": visit.given}, field="names", anchor="rules-h")
 
 
 def remove_rule(visit: Visit) -> Response:
@@ -233,12 +233,7 @@ def check(visit: Visit) -> Response:
 
 def download(visit: Visit) -> Response:
     """The schema file."""
-    text = _text(visit.here)
-    return Response(
-        text,
-        media_type="application/toml",
-        headers={"content-disposition": 'attachment; filename="schema.toml"'},
-    )
+    return attached(_text(visit.here), "schema.toml", "application/toml")
 
 
 def words_of(column: Column) -> str:
@@ -246,9 +241,9 @@ def words_of(column: Column) -> str:
     if isinstance(column, BinnedColumn):
         low, high = column.code_labels()[0], column.code_labels()[column.declared - 1]
         span = f"{low}" if column.declared == 1 else f"{_first(low)} to {_last(high)}"
-        return f"{counted(column.declared, 'bin')}, {span}"
+        return f"{count_of(column.declared, 'bin')}, {span}"
     labels = [str(label) for label in column.code_labels()[: column.declared]]
-    return f"{counted(len(labels), 'label')}: {shortened(', '.join(labels), 64)}"
+    return f"{count_of(len(labels), 'label')}: {shortened(', '.join(labels), 64)}"
 
 
 def _first(label: object) -> str:

@@ -6,12 +6,11 @@ whoever asks next: many readers ask the same.
 
 import contextlib
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -26,6 +25,7 @@ from sidelight.releases.release import Release
 from sidelight.reports import figures, pictures
 from sidelight.reports.words import joined, number, percent
 from sidelight.studio.places import Place, Studio
+from sidelight.studio.shelf import Shelf
 from sidelight.studio.visit import templates
 
 MOST_ATTRS, MOST_ROWS = 3, 200
@@ -34,40 +34,7 @@ _MOST_CELLS = 250_000
 _TICKED = 24
 """Columns with more labels than this are filtered by typing."""
 
-Kept = TypeVar("Kept")
 Where = Mapping[str, tuple[str, ...]]
-
-
-class Shelf(Generic[Kept]):
-    """The last few things that were made, each made once however many ask for it at once."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
-        self._making: dict[Hashable, threading.Lock] = {}
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What is kept under this key; made now if it is not there."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-            own = self._making.setdefault(key, threading.Lock())
-        with own:
-            with self._lock:
-                if key in self._kept:
-                    return self._kept[key]
-            try:
-                made = make()
-                with self._lock:
-                    self._kept[key] = made
-                    while len(self._kept) > self._most:
-                        self._kept.popitem(last=False)
-            finally:
-                with self._lock:
-                    self._making.pop(key, None)  # even where it could not be made
-            return made
 
 
 @dataclass(frozen=True)
@@ -155,7 +122,6 @@ _answers: Shelf[Markup] = Shelf(400)
 def open_release(place: Place, name: str) -> Opened:
     """A release of a project, loaded once."""
     folder = place.release(name)
-    key = (str(folder), (folder / "release.json").stat().st_mtime_ns)
 
     def opened() -> Opened:
         release = replace(Release.load(folder), kind="pyarrow")
@@ -164,7 +130,7 @@ def open_release(place: Place, name: str) -> Opened:
         _give_back()
         return Opened(release, public, threading.Lock())
 
-    return _releases.get(key, opened)
+    return _releases.get(_version(folder), opened)
 
 
 def open_latest(studio: Studio) -> None:
@@ -174,6 +140,11 @@ def open_latest(studio: Studio) -> None:
         place, name = max(made, key=lambda one: one[0].release(one[1]).stat().st_mtime)
         with contextlib.suppress(SidelightError, OSError):  # whoever asks for it is told what is wrong
             open_release(place, name)
+
+
+def _version(folder: Path) -> tuple[str, int]:
+    """A release's folder as it is now: one that was written anew has another version."""
+    return str(folder), (folder / "release.json").stat().st_mtime_ns
 
 
 def _give_back() -> None:
@@ -186,14 +157,12 @@ def _give_back() -> None:
 def answer(place: Place, name: str, asked: Question) -> Markup:
     """The answer to a question, as the page shows it."""
     opened = open_release(place, name)
-    folder = place.release(name)
-    key = (str(folder), (folder / "release.json").stat().st_mtime_ns, asked)
 
     def made() -> Markup:
         file = f"/p/{place.slug}/explore/{name}/table.csv?{asked.query}"
         return Markup(templates().get_template("answer.html.j2").render(view=view(opened, asked), file=file))
 
-    return _answers.get(key, made)
+    return _answers.get((*_version(place.release(name)), asked), made)
 
 
 def view(opened: Opened, asked: Question) -> View:
