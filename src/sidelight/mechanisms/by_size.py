@@ -6,13 +6,16 @@ noise is best where a workload has few numbers, or where hardly any relation cou
 below were chosen on the tables of ``benchmarks/utility/auto_runs.py`` that it does not keep out.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from sidelight.data.domain import Domain
 from sidelight.errors import SidelightError
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.ladder.ladder import Ladder
+from sidelight.mechanisms.mwem import MWEM
+from sidelight.mechanisms.mwem_check import round_stddev
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
 from sidelight.queries.strategy import Closure
@@ -28,6 +31,8 @@ _MOST_SETS = 20_000
 """Larger workloads are not planned for: that takes long."""
 _RANGES = 0.03
 """HDMM is taken where σ of a range is less than this share of n, on average."""
+_IN_TIME = 20_000
+"""MWEM's rounds times √cells are at most this: time grows as rounds² × cells, here to two minutes or so."""
 _UNKNOWN = 10_000
 """n where it is private, as far as this choice goes."""
 
@@ -110,15 +115,22 @@ def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size) -> HDM
     return mechanism if told.stddev < _RANGES * size.n else None
 
 
-def rounds_of(budget: Budget, size: Size) -> int:
-    """MWEM's rounds: more records and more ε bear more of them.
+def rounds_of(mwem: MWEM, domain: Domain, budget: Budget, size: Size) -> int:
+    """MWEM's rounds: as many as leave out more than their noise brings in.
 
-    >>> [rounds_of(Budget(epsilon=e, delta=1e-9), Size(5_000, Unit("replace"))) for e in (0.1, 1, 10)]
-    [10, 20, 40]
+    T rounds leave out about 1.5 n/T^1.5, and bring in the noise of one of T rounds. Laplace noise counts
+    double: its tails are heavier, and selecting is noisier beside it. So does the noise of marginals, which
+    is in every cell.
     """
-    reached = size.n * budget.epsilon
-    if budget.is_pure:
-        # A round's noise grows with the number of rounds.
-        return 4 if reached < 1_500 else 10 if reached < 4_000 else 20 if reached < 20_000 else 40
-    # A round's noise grows with the root of it.
-    return 10 if reached < 1_500 else 20 if reached < 20_000 else 40
+    allotment = mwem.allotment(budget)
+    weight = (2 if mwem.accounting == "pure" else 1) * (1 if mwem.candidates == "queries" else 2)
+    in_time = _IN_TIME / math.sqrt(min(domain.size(), mwem.max_component_cells))
+
+    def is_worthwhile(rounds: int) -> bool:
+        stddev = round_stddev(replace(mwem, rounds=rounds), allotment, size.unit)
+        return weight * stddev <= 1.5 * size.n / rounds**1.5
+
+    rounds = 1
+    while rounds < in_time and is_worthwhile(rounds + 1):
+        rounds += 1
+    return rounds

@@ -26,6 +26,7 @@ from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.by_size import Size, planned, rounds_of, too_large
 from sidelight.mechanisms.candidates import oversized_marginals
+from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget
 from sidelight.public.source import WeightedRecords, records_telling
@@ -70,13 +71,16 @@ def choose(
     # One number at a time, as in MWEM's paper, unless some queries are tables.
     numbers = not any(isinstance(query, Marginal) for query in workload)
     one_by_one = {"candidates": "queries"} if numbers else {}
+
+    def mwem(**more: Any) -> Mechanism:
+        rounds = rounds_of(MWEM(**more, **one_by_one), domain, budget, size)
+        return _of("mwem", {"rounds": rounds, **more, **one_by_one, **settings})
+
     if budget.is_pure:
-        name, how = ("mwem", "without public data") if public is None else ("mwem-pub", "with a public table")
-        rounds = {} if public is not None else {"rounds": rounds_of(budget, size), **one_by_one}
-        return Choice(
-            _of(name, {"accounting": "pure", **rounds, **settings}),
-            f"δ = 0 asks for pure ε, which {name} can keep, {how}.",
-        )
+        pure = {"accounting": "pure"}
+        chosen = mwem(**pure) if public is None else _of("mwem-pub", {**pure, **settings})
+        how = "without public data" if public is None else "with a public table"
+        return Choice(chosen, f"δ = 0 asks for pure ε, which {chosen.name} can keep, {how}.")
     if public is not None:
         return Choice(
             _of("pmw-pub", settings),
@@ -84,7 +88,7 @@ def choose(
             "records.",
         )
     return Choice(
-        _of("mwem", {"rounds": rounds_of(budget, size), **one_by_one, **settings}),
+        mwem(),
         "The workload holds other queries than marginals; mwem answers them, and needs no public data.",
     )
 
