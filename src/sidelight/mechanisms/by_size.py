@@ -128,7 +128,7 @@ def rounds_of(mwem: MWEM, domain: Domain, budget: Budget, size: Size) -> int:
 
     def is_worthwhile(rounds: int) -> bool:
         stddev = round_stddev(replace(mwem, rounds=rounds), allotment, size.unit)
-        return weight * stddev <= 1.5 * size.n / rounds**1.5
+        return weight * stddev <= 1.5 * size.n / math.pow(rounds, 1.5)
 
     rounds = 1
     while rounds < in_time and is_worthwhile(rounds + 1):

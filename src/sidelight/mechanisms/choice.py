@@ -68,19 +68,14 @@ def choose(
             chosen = _of("aperture", {"oversized": "skip", **settings})
         return Choice(chosen, _aperture_because(domain, workload, public, settings))
     _refuse_unusable(public, domain, budget)
-    # One number at a time, as in MWEM's paper, unless some queries are tables.
-    numbers = not any(isinstance(query, Marginal) for query in workload)
-    one_by_one = {"candidates": "queries"} if numbers else {}
-
-    def mwem(**more: Any) -> Mechanism:
-        rounds = rounds_of(MWEM(**more, **one_by_one), domain, budget, size)
-        return _of("mwem", {"rounds": rounds, **more, **one_by_one, **settings})
-
     if budget.is_pure:
-        pure = {"accounting": "pure"}
-        chosen = mwem(**pure) if public is None else _of("mwem-pub", {**pure, **settings})
-        how = "without public data" if public is None else "with a public table"
-        return Choice(chosen, f"δ = 0 asks for pure ε, which {chosen.name} can keep, {how}.")
+        if public is None:
+            mwem = _mwem(domain, workload, budget, size, settings)
+            return Choice(mwem, "δ = 0 asks for pure ε, which mwem can keep, without public data.")
+        return Choice(
+            _of("mwem-pub", {"accounting": "pure", **settings}),
+            "δ = 0 asks for pure ε, which mwem-pub can keep, with a public table.",
+        )
     if public is not None:
         return Choice(
             _of("pmw-pub", settings),
@@ -88,9 +83,21 @@ def choose(
             "records.",
         )
     return Choice(
-        mwem(),
+        _mwem(domain, workload, budget, size, settings),
         "The workload holds other queries than marginals; mwem answers them, and needs no public data.",
     )
+
+
+def _mwem(
+    domain: Domain, workload: Workload, budget: Budget, size: Size, settings: Mapping[str, Any]
+) -> Mechanism:
+    """MWEM: one number at a time, as in its paper, unless some queries are tables."""
+    has_tables = any(isinstance(query, Marginal) for query in workload)
+    mwem = MWEM(
+        candidates="cuboids" if has_tables else "queries", accounting="pure" if budget.is_pure else "zcdp"
+    )
+    given = {"candidates": mwem.candidates, "accounting": mwem.accounting}
+    return _of("mwem", {"rounds": rounds_of(mwem, domain, budget, size), **given, **settings})
 
 
 def _planned_because(mechanism: Mechanism, budget: Budget, size: Size) -> str:
