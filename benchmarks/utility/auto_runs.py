@@ -52,6 +52,7 @@ from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
+from wide_tables import wide
 
 PATH = RESULTS / "auto_runs.csv"
 DELTA = 1e-9
@@ -60,7 +61,7 @@ PURE = [f"mwem, accounting=pure, rounds={T}" for T in (4, 10, 20, 40)]
 KEPT_OUT = (
     "transfusion", "titanic7", "adult7", "nist10-tx", "income-ga", "nist-tx", "taxi", "employment-2018",
     "wide-tx", "capital-loss", "ages-hours-pa", "income-ga-ca", "capital-gain", "titanic-fare",
-    "salary-gross", "nist8-tx", "nist7-tx",
+    "salary-gross", "nist8-tx", "nist7-tx", "drawn41",
 )  # fmt: skip
 CUBE = ("MSP", "HISP", "RAC1P", "NPF", "INDP_CAT", "EDU", "DVET", "AGEP5")
 """Attributes of NIST's Texas whose cuboids are asked for."""
@@ -115,6 +116,7 @@ def _rows() -> dict[str, list[Rows]]:
     )
     add("large", ("adult", "salary", "fire", "taxi", "employment-2018"), ("3-way",), DELTA, MIDDLE, large, 1)
     add("wide", ("wide-ma", "wide-tx"), ("2-way",), DELTA, MIDDLE, [*large, "hdmm"], 2)
+    add("wide", ("drawn41", "drawn100"), ("2-way",), DELTA, MIDDLE, [*large, "hdmm"], 1)
     by_range = [f"mwem, rounds={T}, candidates=queries" for T in (10, 20, 40)]
     raw = (*RAW, "ages-hours-pa", "capital-gain", "titanic-fare", "salary-gross")
     add("ranges", raw, ("ranges",), DELTA, ALL, [*by_range, "hdmm"], 5)
@@ -155,6 +157,8 @@ def tables_of(data: str) -> tuple[Table, Table | None]:
         "taxi5": lambda: _without("taxi", keep=("shift", "payment_type", "fare", "tips", "trip_miles")),
         "adult8": adult_of_categories,
         "nist8-tx": lambda: _without("nist-tx-national", keep=CUBE),
+        "drawn41": lambda: wide(41, records=20_000).private,
+        "drawn100": lambda: wide(100, records=20_000).private,
         "wide-ma": lambda: _wide("nist-ma-national"),
         "wide-tx": lambda: _wide("nist-tx-national"),
         "ages-hours-pa": lambda: _without("income-pa-oh", keep=("AGEP", "WKHP")),

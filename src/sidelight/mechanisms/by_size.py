@@ -24,9 +24,12 @@ from sidelight.queries.workload import Workload
 _FEW, _FEW_VALUES = 50_000, 16
 """LADDER is taken up to so many numbers of a workload, its marginals' cells and those below them, and so many
 values of an attribute. Where attributes have more, mechanisms that select model them in groups (bins.py)."""
+_NEAR = 0.1
+"""With more of either LADDER is taken where it expects to err by less than this share of n: then relations
+are heard without selecting."""
 _MANY_ATTRIBUTES, _FAR_OFF = 12, 0.5
-"""With more numbers LADDER is taken where there are so many attributes and it expects to err by this share of
-n: then selecting among their relations, too, would be left to chance."""
+"""And where there are so many attributes and it expects to err by more than this share: then selecting among
+their relations, too, would be left to chance."""
 _MOST_SETS = 20_000
 """Larger workloads are not planned for: that takes long."""
 _RANGES = 0.03
@@ -84,8 +87,9 @@ def _ladder(
     zcdp = Ladder()
     if too_large(domain, workload) is None:
         return pure if may_be_pure and expected(pure) < expected(zcdp) else zcdp
+    error = expected(zcdp)
     is_wide = len(_about(workload)) >= _MANY_ATTRIBUTES
-    return zcdp if is_wide and expected(zcdp) > _FAR_OFF else None
+    return zcdp if error < _NEAR or (is_wide and error > _FAR_OFF) else None
 
 
 def too_large(domain: Domain, workload: Workload) -> str | None:
