@@ -7,7 +7,7 @@
 A row is a table with a workload, ε and δ; one record is replaced, and n is public. Each finished run is a
 line of ``results/auto_runs.csv``, and is not made again unless ``--again`` names its mechanism. Besides the
 mechanisms that are listed for a table, the one that ``auto`` takes is run, and MWEM with half and with twice
-as many rounds (up to 150). A mechanism's name is followed by the settings that are not its defaults;
+as many rounds (up to 90). A mechanism's name is followed by the settings that are not its defaults;
 graphical models have 5 MB, but on small tables. The error of marginals is the mean of ‖q(D) − q(A)‖₁/n; of
 ranges it is √(mean squared error)/n; of cuboids it is that of a cell, as in ``mwem_cubes.py``, over n. It is
 nan where a mechanism refuses: its noise would exceed n, or the table is too large for it.
@@ -52,7 +52,6 @@ from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
-from wide_tables import wide
 
 PATH = RESULTS / "auto_runs.csv"
 DELTA = 1e-9
@@ -61,13 +60,13 @@ PURE = [f"mwem, accounting=pure, rounds={T}" for T in (4, 10, 20, 40)]
 KEPT_OUT = (
     "transfusion", "titanic7", "adult7", "nist10-tx", "income-ga", "nist-tx", "taxi", "employment-2018",
     "wide-tx", "capital-loss", "ages-hours-pa", "income-ga-ca", "capital-gain", "titanic-fare",
-    "salary-gross", "nist8-tx", "nist7-tx", "drawn41",
+    "salary-gross", "nist8-tx", "nist7-tx",
 )  # fmt: skip
 CUBE = ("MSP", "HISP", "RAC1P", "NPF", "INDP_CAT", "EDU", "DVET", "AGEP5")
 """Attributes of NIST's Texas whose cuboids are asked for."""
 MIDDLING = ("AGEP5", "INDP_CAT", "EDU", "MSP", "SEX", "OWN_RENT", "DREM")
 """Two of these have 19 and 20 values, all others fewer."""
-MOST_ROUNDS = 150
+MOST_ROUNDS = 90
 """Of MWEM, where half and twice as many as auto takes are run beside it."""
 SIZES = ("max_model_mb", "oversized")
 """Settings that a name leaves out."""
@@ -116,7 +115,6 @@ def _rows() -> dict[str, list[Rows]]:
     )
     add("large", ("adult", "salary", "fire", "taxi", "employment-2018"), ("3-way",), DELTA, MIDDLE, large, 1)
     add("wide", ("wide-ma", "wide-tx"), ("2-way",), DELTA, MIDDLE, [*large, "hdmm"], 2)
-    add("wide", ("drawn41", "drawn100"), ("2-way",), DELTA, MIDDLE, [*large, "hdmm"], 1)
     by_range = [f"mwem, rounds={T}, candidates=queries" for T in (10, 20, 40)]
     raw = (*RAW, "ages-hours-pa", "capital-gain", "titanic-fare", "salary-gross")
     add("ranges", raw, ("ranges",), DELTA, ALL, [*by_range, "hdmm"], 5)
@@ -157,8 +155,6 @@ def tables_of(data: str) -> tuple[Table, Table | None]:
         "taxi5": lambda: _without("taxi", keep=("shift", "payment_type", "fare", "tips", "trip_miles")),
         "adult8": adult_of_categories,
         "nist8-tx": lambda: _without("nist-tx-national", keep=CUBE),
-        "drawn41": lambda: wide(41, records=20_000).private,
-        "drawn100": lambda: wide(100, records=20_000).private,
         "wide-ma": lambda: _wide("nist-ma-national"),
         "wide-tx": lambda: _wide("nist-tx-national"),
         "ages-hours-pa": lambda: _without("income-pa-oh", keep=("AGEP", "WKHP")),

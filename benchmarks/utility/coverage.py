@@ -5,9 +5,9 @@
     python benchmarks/utility/coverage.py --releases made/ --again  judges all releases again
     python benchmarks/utility/coverage.py                           the summary alone, from the results
 
-Every mechanism on ten tables, one seed each; ε = 0.1, 1 and 10 in turns from table to table and from mechanism
-to mechanism. Three seeds and all three ε on the two smallest tables, and of MST and AIM on the three tables
-that were not looked at. All three-way marginals, δ = 1e-9, models of 5 MB at most.
+Every mechanism on ten tables, one seed each; ε = 0.1, 1 and 10 in turns from table to table and from
+mechanism to mechanism. Three seeds and all three ε on the two smallest tables, and of MST and AIM on the
+three tables that were not looked at. All three-way marginals, δ = 1e-9, models of 5 MB at most.
 No constant of error bars was chosen on TAXI, Georgia (public: California) and NIST's Texas. (Two releases of
 Georgia, MWEM's and LADDER's, were looked at before intervals were made to reach further up.)
 
