@@ -13,6 +13,7 @@ not be if that mechanism did not exist. Where several mechanisms are within nois
 of them is lucky, and the ratio is a little too large.
 
     public data, marginals, δ > 0      jam_grid.csv, aperture_cells.csv, families.csv
+    drawn tables of 10 to 100 columns  wide.csv
     all others                         auto_runs.csv; AIM's rows of jam_grid.csv on large tables beside it
 """
 
@@ -31,6 +32,12 @@ from auto_runs import KEPT_OUT, ROWS, auto, name_of
 from pairs import private_name
 
 from experiment import RESULTS, mean_and_error
+from sidelight.mechanisms.by_size import Size
+from sidelight.mechanisms.choice import choose
+from sidelight.privacy.budget import Budget
+from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+from wide_tables import wide
 
 BAR = 1.05
 LIMITS = {"5.0": "", "80.0": " 80 MB", "0.0": ""}
@@ -77,7 +84,7 @@ def main() -> None:
     parser.add_argument("--above", action="store_true", help=f"only rows above {BAR}")
     parser.add_argument("--markdown", action="store_true", help="the summary alone, as a table")
     asked = parser.parse_args()
-    rows = [*with_public(), *run()]
+    rows = [*with_public(), *run(), *drawn()]
     if not asked.markdown:
         print(
             f"{'':22s} {'data':22s} {'ε':>6s}  {'auto':38s} {'error':>8s}  {'best':38s} {'error':>8s}  ratio"
@@ -183,6 +190,30 @@ def run() -> Iterator[Row]:
 
 def mechanism_of(line: Mapping[str, str]) -> str:
     return line["mechanism"]
+
+
+def drawn() -> Iterator[Row]:
+    """Made-up tables of 10 to 100 columns, all pairs, ε = 1; alone, and beside their public table."""
+    for columns in (10, 41, 100):
+        found = [
+            line
+            for line in lines("wide.csv")
+            if (line["workload"], line["attributes"]) == ("2-way", str(columns))
+        ]
+        every = means(found, mechanism_of)
+        helped = every.pop("aperture", None)
+        alone = {name.removesuffix(" alone"): error for name, error in every.items()}
+        domain = wide(columns, records=100).private.domain
+        took = choose(
+            domain, Workload.marginals(domain, degree=2), budget=Budget(epsilon=1.0, delta=1e-9), public=None,
+            settings={}, size=Size(150_000, Unit("replace")),
+        ).mechanism.name  # fmt: skip
+        if took in alone:
+            yield Row("2-way, drawn", f"drawn{columns}", 1.0, alone, took)
+        if helped is not None:
+            yield Row(
+                "2-way, drawn, public", f"drawn{columns}", 1.0, alone | {"aperture": helped}, "aperture"
+            )
 
 
 def _is(line: Mapping[str, str], data: str, public: str, epsilon: str) -> bool:
