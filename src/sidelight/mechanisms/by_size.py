@@ -34,6 +34,8 @@ _MOST_SETS = 20_000
 """Larger workloads are not planned for: that takes long."""
 _RANGES = 0.03
 """HDMM is taken where σ of a range is less than this share of n, on average."""
+_NO_HELP = 0.002
+"""Below this share, public records can hardly be as near as that: HDMM would do better without them."""
 _IN_TIME = 20_000
 """MWEM's rounds times √cells are at most this: time grows as rounds² × cells, here to two minutes or so."""
 _UNKNOWN = 10_000
@@ -67,7 +69,7 @@ def planned(
     try:
         if workload.only_marginals:
             return _ladder(domain, workload, budget, size, may_be_pure=may_be_pure)
-        return None if budget.is_pure else _hdmm(domain, workload, budget, size)
+        return None if budget.is_pure else _hdmm(domain, workload, budget, size, share=_RANGES)
     except SidelightError:  # what it refuses, others may take
         return None
 
@@ -112,11 +114,19 @@ def _about(workload: Workload) -> list[str]:
     return sorted({attr for attrs in workload.attribute_sets for attr in attrs})
 
 
-def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size) -> HDMM | None:
+def needs_no_help(domain: Domain, workload: Workload, budget: Budget, size: Size) -> bool:
+    """Whether HDMM, without public data, has less noise than such data are likely to be off by."""
+    try:
+        return _hdmm(domain, workload, budget, size, share=_NO_HELP) is not None
+    except SidelightError:
+        return False
+
+
+def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size, *, share: float) -> HDMM | None:
     mechanism = HDMM()
     mechanism.check(domain, workload, None)
     told = mechanism.outlook(domain, workload, allotment=mechanism.allotment(budget), unit=size.unit)
-    return mechanism if told.stddev < _RANGES * size.n else None
+    return mechanism if told.stddev < share * size.n else None
 
 
 def rounds_of(mwem: MWEM, domain: Domain, budget: Budget, size: Size) -> int:

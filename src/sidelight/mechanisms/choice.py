@@ -24,7 +24,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
-from sidelight.mechanisms.by_size import Size, planned, rounds_of, too_large
+from sidelight.mechanisms.by_size import Size, needs_no_help, planned, rounds_of, too_large
 from sidelight.mechanisms.candidates import oversized_marginals
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.registry import AUTO, mechanism_of
@@ -77,11 +77,13 @@ def choose(
             "δ = 0 asks for pure ε, which mwem-pub can keep, with a public table.",
         )
     if public is not None:
-        return Choice(
-            _of("pmw-pub", settings),
+        why = (
             "The workload holds other queries than marginals; pmw-pub answers them, by reweighing public "
-            "records.",
+            "records."
         )
+        if needs_no_help(domain, workload, budget, size):
+            why += " Without public data hdmm would answer them, with so little noise that it may be closer."
+        return Choice(_of("pmw-pub", settings), why)
     return Choice(
         _mwem(domain, workload, budget, size, settings),
         "The workload holds other queries than marginals; mwem answers them, and needs no public data.",

@@ -191,6 +191,14 @@ def test_public_data_outweigh_n():
     assert chosen(records=50_000, public=PUBLIC).mechanism.name == "aperture"
 
 
+def test_a_plan_says_where_ranges_would_be_closer_without_public_data():
+    few, many = (chosen(RANGES, public=PUBLIC, records=n) for n in (500, 500_000))
+
+    assert few.mechanism.name == many.mechanism.name == "pmw-pub"
+    assert "Without public data hdmm" not in few.why
+    assert "Without public data hdmm" in many.why
+
+
 def test_a_plan_that_is_told_n_is_the_plan_that_is_run():
     table = sl.Table.of_codes(DOMAIN, np.random.default_rng(0).integers(0, 2, (5000, 3)).astype(np.uint8))
     plan = sl.Plan.of(schema=SCHEMA, epsilon=1.0, delta=1e-9, workload="2-way")
