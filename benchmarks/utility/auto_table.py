@@ -181,8 +181,10 @@ def run() -> Iterator[Row]:
                         line for line in grid if line["data"] == data and float(line["epsilon"]) == epsilon
                     ]
                 errors, spreads = means(group, mechanism_of), means(group, mechanism_of, part=1)
+                if len(errors) < 2:  # what auto would take need not be planned
+                    continue
                 took = name_of(auto(data, rows.workload, epsilon, rows.delta))
-                if took in errors and len(errors) > 1:
+                if took in errors:
                     delta = "δ = 0" if rows.delta == 0 else "δ > 0"
                     kind = ", ".join(dict.fromkeys([rows.workload, rows.kind, delta]))
                     yield Row(kind, data, epsilon, errors, took, spreads=spreads)

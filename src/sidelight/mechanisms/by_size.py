@@ -2,8 +2,9 @@
 
 LADDER and HDMM measure what was planned; their errors are about those of their noise, and known before
 anything is read. A mechanism that selects measures less, with less noise, and guesses the rest. So planned
-noise is best where a workload has few numbers, or where hardly any relation could be heard anyway. The bounds
-below were chosen on the tables of ``benchmarks/utility/auto_runs.py`` that it does not keep out.
+noise is best where a workload has few numbers, where all that it asks for is heard, or where hardly any
+relation could be heard anyway. The bounds below were chosen on the tables of
+``benchmarks/utility/auto_runs.py`` that it does not keep out.
 """
 
 import math

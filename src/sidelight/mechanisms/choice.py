@@ -4,8 +4,8 @@
                    other queries, δ > 0      pmw-pub
                    δ = 0                     mwem-pub
     none           marginals, δ > 0          ladder where attributes have few values and the workload few
-                                             numbers, or where hardly any relation could be heard;
-                                             otherwise aperture
+                                             numbers, where its noise is small, or where hardly any
+                                             relation could be heard; otherwise aperture
                    marginals, δ = 0          ladder; mwem where the workload is too large for it
                    other queries, δ > 0      hdmm where its noise is small beside n; otherwise mwem
                    other queries, δ = 0      mwem
