@@ -27,6 +27,7 @@ from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.by_size import Size, needs_no_help, planned, rounds_of, too_large
 from sidelight.mechanisms.candidates import oversized_marginals
 from sidelight.mechanisms.mwem import MWEM
+from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget
 from sidelight.public.source import WeightedRecords, records_telling
@@ -72,8 +73,11 @@ def choose(
         if public is None:
             mwem = _mwem(domain, workload, budget, size, settings)
             return Choice(mwem, "δ = 0 asks for pure ε, which mwem can keep, without public data.")
+        # On small tables the noise of its usual number of rounds would exceed n.
+        alone = MWEM(candidates="queries", accounting="pure")
+        rounds = min(MWEMPub.rounds, rounds_of(alone, domain, budget, size))
         return Choice(
-            _of("mwem-pub", {"accounting": "pure", **settings}),
+            _of("mwem-pub", {"accounting": "pure", "rounds": rounds, **settings}),
             "δ = 0 asks for pure ε, which mwem-pub can keep, with a public table.",
         )
     if public is not None:

@@ -183,6 +183,15 @@ def test_rounds_on_large_histograms_are_bounded_by_time():
     assert rounds(10**7, epsilon=10.0, domain=large) == 40
 
 
+@pytest.mark.parametrize("records", [100, 1_000, 1_000_000])
+def test_with_public_data_and_pure_epsilon_a_small_table_is_not_refused(records):
+    mechanism = chosen(delta=0.0, public=PUBLIC, records=records, epsilon=0.1).mechanism
+    allotment = mechanism.allotment(Budget(epsilon=0.1, delta=0.0))
+
+    mechanism.check_total(records, allotment=allotment, unit=Unit("replace"))
+    assert 1 <= mechanism.rounds <= 50
+
+
 def test_settings_belong_to_the_mechanism_that_is_chosen_without_n():
     assert chosen(records=50_000, max_rounds=3).mechanism.name == "aperture"
 
