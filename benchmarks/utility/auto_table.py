@@ -13,8 +13,8 @@ not be if that mechanism did not exist. Where several mechanisms are within nois
 of them is lucky, and the ratio is a little too large.
 
     public data, marginals, δ > 0      jam_grid.csv, aperture_cells.csv, families.csv
-    all others                         auto_runs.csv; AIM's rows of jam_grid.csv on large tables beside it;
-                                       mwem_cubes.csv
+    drawn tables of 10 to 100 columns  wide.csv
+    all others                         auto_runs.csv; AIM's rows of jam_grid.csv on large tables beside it
 """
 
 import argparse
@@ -32,9 +32,12 @@ from auto_runs import KEPT_OUT, ROWS, auto, name_of
 from pairs import private_name
 
 from experiment import RESULTS, mean_and_error
-from sidelight.mechanisms.by_size import Size, rounds_of
+from sidelight.mechanisms.by_size import Size
+from sidelight.mechanisms.choice import choose
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
+from sidelight.queries.workload import Workload
+from wide_tables import wide
 
 BAR = 1.05
 LIMITS = {"5.0": "", "80.0": " 80 MB", "0.0": ""}
@@ -81,7 +84,7 @@ def main() -> None:
     parser.add_argument("--above", action="store_true", help=f"only rows above {BAR}")
     parser.add_argument("--markdown", action="store_true", help="the summary alone, as a table")
     asked = parser.parse_args()
-    rows = [*with_public(), *run(), *cubes()]
+    rows = [*with_public(), *run(), *drawn()]
     if not asked.markdown:
         print(
             f"{'':22s} {'data':22s} {'ε':>6s}  {'auto':38s} {'error':>8s}  {'best':38s} {'error':>8s}  ratio"
@@ -178,9 +181,12 @@ def run() -> Iterator[Row]:
                         line for line in grid if line["data"] == data and float(line["epsilon"]) == epsilon
                     ]
                 errors, spreads = means(group, mechanism_of), means(group, mechanism_of, part=1)
+                if len(errors) < 2:  # what auto would take need not be planned
+                    continue
                 took = name_of(auto(data, rows.workload, epsilon, rows.delta))
-                if took in errors and len(errors) > 1:
-                    kind = f"{rows.workload}, {rows.kind}, δ {'= 0' if rows.delta == 0 else '> 0'}"
+                if took in errors:
+                    delta = "δ = 0" if rows.delta == 0 else "δ > 0"
+                    kind = ", ".join(dict.fromkeys([rows.workload, rows.kind, delta]))
                     yield Row(kind, data, epsilon, errors, took, spreads=spreads)
 
 
@@ -188,15 +194,28 @@ def mechanism_of(line: Mapping[str, str]) -> str:
     return line["mechanism"]
 
 
-def cubes() -> Iterator[Row]:
-    """All cuboids of ADULT's categorical attributes in pure ε; its marginals are too large for ladder."""
-    for (epsilon,), group in grouped(lines("mwem_cubes.csv"), "epsilon"):
-        errors = means(group, mechanism_of, value="mean")
-        budget = Budget(epsilon=float(epsilon), delta=0.0)
-        wanted = rounds_of(budget, Size(48_842, Unit("replace")))
-        run = [name for name in errors if name.startswith("MWEM, T=") and name.count(",") == 1]
-        near = min(run, key=lambda name: abs(int(name.rpartition("=")[2]) - wanted))
-        yield Row("cuboids, δ = 0", "adult", budget.epsilon, errors, near)
+def drawn() -> Iterator[Row]:
+    """Made-up tables of 10 to 100 columns, all pairs, ε = 1; alone, and beside their public table."""
+    for columns in (10, 41, 100):
+        found = [
+            line
+            for line in lines("wide.csv")
+            if (line["workload"], line["attributes"]) == ("2-way", str(columns))
+        ]
+        every = means(found, mechanism_of)
+        helped = every.pop("aperture", None)
+        alone = {name.removesuffix(" alone"): error for name, error in every.items()}
+        domain = wide(columns, records=100).private.domain
+        took = choose(
+            domain, Workload.marginals(domain, degree=2), budget=Budget(epsilon=1.0, delta=1e-9), public=None,
+            settings={}, size=Size(150_000, Unit("replace")),
+        ).mechanism.name  # fmt: skip
+        if took in alone:
+            yield Row("2-way, drawn", f"drawn{columns}", 1.0, alone, took)
+        if helped is not None:
+            yield Row(
+                "2-way, drawn, public", f"drawn{columns}", 1.0, alone | {"aperture": helped}, "aperture"
+            )
 
 
 def _is(line: Mapping[str, str], data: str, public: str, epsilon: str) -> bool:
@@ -206,15 +225,6 @@ def _is(line: Mapping[str, str], data: str, public: str, epsilon: str) -> bool:
 def lines(name: str) -> list[dict[str, str]]:
     with (RESULTS / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
-
-
-def grouped(
-    found: Iterable[dict[str, str]], *by: str
-) -> Iterable[tuple[tuple[str, ...], list[dict[str, str]]]]:
-    groups: dict[tuple[str, ...], list[dict[str, str]]] = {}
-    for line in found:
-        groups.setdefault(tuple(line[name] for name in by), []).append(line)
-    return groups.items()
 
 
 def means(

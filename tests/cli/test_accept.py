@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import sidelight as sl
 from commands import sidelight
 
 PASSES = '[[criterion]]\ntables = "2-way"\nat_most = 1.5\n'
@@ -64,6 +65,22 @@ def test_a_release_that_does_not_is_written_all_the_same_and_ends_with_4(folder)
         json.loads((folder / "out" / "release.json").read_text())["card"]["acceptance"] == card["acceptance"]
     )
     assert not (folder / "out.checkpoint").exists()
+
+
+def test_message_card_and_report_say_that_a_release_is_not_accepted(folder):
+    done = release(folder, "fails.toml")
+    shown = sidelight("report", "out", "--to", "report.html", folder=folder)
+
+    assert (done.returncode, shown.returncode) == (4, 0), done.stderr + shown.stderr
+    assert "wrote out" in done.stderr
+    card = sl.Release.load(folder / "out").card
+    for text in (
+        done.stderr,
+        card.acceptance.sentence,
+        (folder / "report.html").read_text(encoding="utf-8"),
+    ):
+        assert "Not accepted: " in text
+        assert "Accepted: every" not in text
 
 
 def test_bad_criteria_end_with_2_and_cost_nothing(folder):

@@ -14,7 +14,8 @@ The constants ½, 8, 1.5, 1% and 10% were chosen on ACS income and NIST's ACS ex
 (``benchmarks/utility/bins.py``).
 
 With public data, values stay as they are declared: mechanisms that use such data learn from them how values
-differ within a group, and groups made them err more (JAM at ε = 0.1 by half).
+differ within a group, and groups made them err more (JAM at ε = 0.1 by half; APERTURE by a fifth, even where
+values had their public shares within a group).
 
 This stands between the front door and the mechanism: the curator counts in groups, where a record stands in
 one group as it had one value, so every sensitivity stays as it is. Which attributes may be grouped follows

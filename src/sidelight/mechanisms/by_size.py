@@ -2,17 +2,21 @@
 
 LADDER and HDMM measure what was planned; their errors are about those of their noise, and known before
 anything is read. A mechanism that selects measures less, with less noise, and guesses the rest. So planned
-noise is best where a workload has few numbers, or where hardly any relation could be heard anyway. The bounds
-below were chosen on the tables of ``benchmarks/utility/auto_runs.py`` that it does not keep out.
+noise is best where a workload has few numbers, where all that it asks for is heard, or where hardly any
+relation could be heard anyway. The bounds below were chosen on the tables of
+``benchmarks/utility/auto_runs.py`` that it does not keep out.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from sidelight.data.domain import Domain
 from sidelight.errors import SidelightError
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.ladder.ladder import Ladder
+from sidelight.mechanisms.mwem import MWEM
+from sidelight.mechanisms.mwem_check import round_stddev
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
 from sidelight.queries.strategy import Closure
@@ -21,13 +25,20 @@ from sidelight.queries.workload import Workload
 _FEW, _FEW_VALUES = 50_000, 16
 """LADDER is taken up to so many numbers of a workload, its marginals' cells and those below them, and so many
 values of an attribute. Where attributes have more, mechanisms that select model them in groups (bins.py)."""
+_NEAR = 0.1
+"""With more of either LADDER is taken where it expects to err by less than this share of n: then relations
+are heard without selecting."""
 _MANY_ATTRIBUTES, _FAR_OFF = 12, 0.5
-"""With more numbers LADDER is taken where there are so many attributes and it expects to err by this share of
-n: then selecting among their relations, too, would be left to chance."""
+"""And where there are so many attributes and it expects to err by more than this share: then selecting among
+their relations, too, would be left to chance."""
 _MOST_SETS = 20_000
 """Larger workloads are not planned for: that takes long."""
 _RANGES = 0.03
 """HDMM is taken where σ of a range is less than this share of n, on average."""
+_NO_HELP = 0.002
+"""Below this share, public records can hardly be as near as that: HDMM would do better without them."""
+_IN_TIME = 20_000
+"""MWEM's rounds times √cells are at most this: time grows as rounds² × cells, here to two minutes or so."""
 _UNKNOWN = 10_000
 """n where it is private, as far as this choice goes."""
 
@@ -59,7 +70,7 @@ def planned(
     try:
         if workload.only_marginals:
             return _ladder(domain, workload, budget, size, may_be_pure=may_be_pure)
-        return None if budget.is_pure else _hdmm(domain, workload, budget, size)
+        return None if budget.is_pure else _hdmm(domain, workload, budget, size, share=_RANGES)
     except SidelightError:  # what it refuses, others may take
         return None
 
@@ -79,8 +90,9 @@ def _ladder(
     zcdp = Ladder()
     if too_large(domain, workload) is None:
         return pure if may_be_pure and expected(pure) < expected(zcdp) else zcdp
+    error = expected(zcdp)
     is_wide = len(_about(workload)) >= _MANY_ATTRIBUTES
-    return zcdp if is_wide and expected(zcdp) > _FAR_OFF else None
+    return zcdp if error < _NEAR or (is_wide and error > _FAR_OFF) else None
 
 
 def too_large(domain: Domain, workload: Workload) -> str | None:
@@ -103,22 +115,37 @@ def _about(workload: Workload) -> list[str]:
     return sorted({attr for attrs in workload.attribute_sets for attr in attrs})
 
 
-def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size) -> HDMM | None:
+def needs_no_help(domain: Domain, workload: Workload, budget: Budget, size: Size) -> bool:
+    """Whether HDMM, without public data, has less noise than such data are likely to be off by."""
+    try:
+        return _hdmm(domain, workload, budget, size, share=_NO_HELP) is not None
+    except SidelightError:
+        return False
+
+
+def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size, *, share: float) -> HDMM | None:
     mechanism = HDMM()
     mechanism.check(domain, workload, None)
     told = mechanism.outlook(domain, workload, allotment=mechanism.allotment(budget), unit=size.unit)
-    return mechanism if told.stddev < _RANGES * size.n else None
+    return mechanism if told.stddev < share * size.n else None
 
 
-def rounds_of(budget: Budget, size: Size) -> int:
-    """MWEM's rounds: more records and more ε bear more of them.
+def rounds_of(mwem: MWEM, domain: Domain, budget: Budget, size: Size) -> int:
+    """MWEM's rounds: as many as leave out more than their noise brings in.
 
-    >>> [rounds_of(Budget(epsilon=e, delta=1e-9), Size(5_000, Unit("replace"))) for e in (0.1, 1, 10)]
-    [10, 20, 40]
+    T rounds leave out about 1.5 n/T^1.5, and bring in the noise of one of T rounds. Laplace noise counts
+    double: its tails are heavier, and selecting is noisier beside it. So does the noise of marginals, which
+    is in every cell.
     """
-    reached = size.n * budget.epsilon
-    if budget.is_pure:
-        # A round's noise grows with the number of rounds.
-        return 4 if reached < 1_500 else 10 if reached < 4_000 else 20 if reached < 20_000 else 40
-    # A round's noise grows with the root of it.
-    return 10 if reached < 1_500 else 20 if reached < 20_000 else 40
+    allotment = mwem.allotment(budget)
+    weight = (2 if mwem.accounting == "pure" else 1) * (1 if mwem.candidates == "queries" else 2)
+    in_time = _IN_TIME / math.sqrt(min(domain.size(), mwem.max_component_cells))
+
+    def is_worthwhile(rounds: int) -> bool:
+        stddev = round_stddev(replace(mwem, rounds=rounds), allotment, size.unit)
+        return weight * stddev <= 1.5 * size.n / math.pow(rounds, 1.5)
+
+    rounds = 1
+    while rounds < in_time and is_worthwhile(rounds + 1):
+        rounds += 1
+    return rounds

@@ -4,8 +4,8 @@
                    other queries, δ > 0      pmw-pub
                    δ = 0                     mwem-pub
     none           marginals, δ > 0          ladder where attributes have few values and the workload few
-                                             numbers, or where hardly any relation could be heard;
-                                             otherwise aperture
+                                             numbers, where its noise is small, or where hardly any
+                                             relation could be heard; otherwise aperture
                    marginals, δ = 0          ladder; mwem where the workload is too large for it
                    other queries, δ > 0      hdmm where its noise is small beside n; otherwise mwem
                    other queries, δ = 0      mwem
@@ -24,8 +24,10 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
-from sidelight.mechanisms.by_size import Size, planned, rounds_of, too_large
+from sidelight.mechanisms.by_size import Size, needs_no_help, planned, rounds_of, too_large
 from sidelight.mechanisms.candidates import oversized_marginals
+from sidelight.mechanisms.mwem import MWEM
+from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget
 from sidelight.public.source import WeightedRecords, records_telling
@@ -67,26 +69,41 @@ def choose(
             chosen = _of("aperture", {"oversized": "skip", **settings})
         return Choice(chosen, _aperture_because(domain, workload, public, settings))
     _refuse_unusable(public, domain, budget)
-    # One number at a time, as in MWEM's paper, unless some queries are tables.
-    numbers = not any(isinstance(query, Marginal) for query in workload)
-    one_by_one = {"candidates": "queries"} if numbers else {}
     if budget.is_pure:
-        name, how = ("mwem", "without public data") if public is None else ("mwem-pub", "with a public table")
-        rounds = {} if public is not None else {"rounds": rounds_of(budget, size), **one_by_one}
+        if public is None:
+            mwem = _mwem(domain, workload, budget, size, settings)
+            return Choice(mwem, "δ = 0 asks for pure ε, which mwem can keep, without public data.")
+        # On small tables the noise of its usual number of rounds would exceed n.
+        alone = MWEM(candidates="queries", accounting="pure")
+        rounds = min(MWEMPub.rounds, rounds_of(alone, domain, budget, size))
         return Choice(
-            _of(name, {"accounting": "pure", **rounds, **settings}),
-            f"δ = 0 asks for pure ε, which {name} can keep, {how}.",
+            _of("mwem-pub", {"accounting": "pure", "rounds": rounds, **settings}),
+            "δ = 0 asks for pure ε, which mwem-pub can keep, with a public table.",
         )
     if public is not None:
-        return Choice(
-            _of("pmw-pub", settings),
+        why = (
             "The workload holds other queries than marginals; pmw-pub answers them, by reweighing public "
-            "records.",
+            "records."
         )
+        if needs_no_help(domain, workload, budget, size):
+            why += " Without public data hdmm would answer them, with so little noise that it may be closer."
+        return Choice(_of("pmw-pub", settings), why)
     return Choice(
-        _of("mwem", {"rounds": rounds_of(budget, size), **one_by_one, **settings}),
+        _mwem(domain, workload, budget, size, settings),
         "The workload holds other queries than marginals; mwem answers them, and needs no public data.",
     )
+
+
+def _mwem(
+    domain: Domain, workload: Workload, budget: Budget, size: Size, settings: Mapping[str, Any]
+) -> Mechanism:
+    """MWEM: one number at a time, as in its paper, unless some queries are tables."""
+    has_tables = any(isinstance(query, Marginal) for query in workload)
+    mwem = MWEM(
+        candidates="cuboids" if has_tables else "queries", accounting="pure" if budget.is_pure else "zcdp"
+    )
+    given = {"candidates": mwem.candidates, "accounting": mwem.accounting}
+    return _of("mwem", {"rounds": rounds_of(mwem, domain, budget, size), **given, **settings})
 
 
 def _planned_because(mechanism: Mechanism, budget: Budget, size: Size) -> str:

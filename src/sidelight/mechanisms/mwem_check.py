@@ -114,8 +114,7 @@ def outlook(
     mwem: "MWEM", domain: Domain, asked: workloads.Workload, *, allotment: Cost, unit: Unit
 ) -> Outlook:
     """Noise and memory, from public information alone."""
-    rest = allotment if unit.total_is_public else allotment.split(mwem.total_share)[1]
-    sigma = stddev_of(_measured(mwem), _measure_cost(mwem, rest), unit)
+    sigma = round_stddev(mwem, allotment, unit)
     sizes = [domain.size(attrs) for attrs in asked.attribute_sets]
     notes = [f"Each measured number has noise of σ ≈ {sigma:.3g}; with fewer rounds it has less."]
     oversized: tuple[Attrs, ...] = ()
@@ -139,6 +138,12 @@ def outlook(
         oversized=oversized,
         notes=tuple(notes),
     )
+
+
+def round_stddev(mwem: "MWEM", allotment: Cost, unit: Unit) -> float:
+    """σ of each number that a round measures."""
+    rest = allotment if unit.total_is_public else allotment.split(mwem.total_share)[1]
+    return stddev_of(_measured(mwem), _measure_cost(mwem, rest), unit)
 
 
 def _measure_cost(mwem: "MWEM", rest: Cost) -> Cost:

@@ -1,5 +1,7 @@
 """The mechanism for people who name none: the rule, what it says, and what it refuses."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import sidelight as sl
 from sidelight.errors import SettingError, TooLargeError
 from sidelight.mechanisms.by_size import Size, rounds_of, too_large
 from sidelight.mechanisms.choice import choose
+from sidelight.mechanisms.mwem import MWEM
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Cell, Marginal, Range
@@ -73,14 +76,15 @@ def test_with_a_public_n_planned_noise_is_taken_where_it_is_small(workload, delt
     choice.mechanism.check(DOMAIN, workload, None)
 
 
-def test_large_workloads_are_left_to_mechanisms_that_select_unless_nothing_could_be_heard():
+def test_large_workloads_are_left_to_mechanisms_that_select_unless_nothing_or_everything_is_heard():
     triples = Workload.marginals(LARGE, degree=3)
     wide = sl.Domain.of({f"x{i}": 20 for i in range(20)})
     many = Workload.marginals(wide, degree=2)
 
     assert chosen(triples, domain=LARGE, records=10_000).mechanism.name == "aperture"
     assert chosen(many, domain=wide, records=2_000, epsilon=0.1).mechanism.name == "ladder"
-    assert chosen(many, domain=wide, records=1_000_000, epsilon=10.0).mechanism.name == "aperture"
+    assert chosen(many, domain=wide, records=20_000, epsilon=1.0).mechanism.name == "aperture"
+    assert chosen(many, domain=wide, records=1_000_000, epsilon=10.0).mechanism.name == "ladder"
 
 
 def test_attributes_of_many_values_are_left_to_mechanisms_that_group_them():
@@ -100,7 +104,7 @@ def test_the_sentence_names_the_bound_that_keeps_ladder_away():
         return chosen(Workload.marginals(domain, degree=degree), domain=domain, **more).why
 
     assert "a has 32 values, which is more than 16; there aperture" in why(values, degree=2, records=3_000)
-    assert "have more than 50,000 cells; there aperture" in why(cells, degree=3, records=10**6, epsilon=10.0)
+    assert "have more than 50,000 cells; there aperture" in why(cells, degree=3, records=20_000)
     assert "settings were given" in why(DOMAIN, degree=2, max_model_mb=5)
     assert "has made the most of public data" in why(DOMAIN, degree=2, public=PUBLIC)
     # All of 45 attributes in one table have more subsets than could be listed.
@@ -144,11 +148,48 @@ def test_criteria_are_judged_by_looks_that_are_paid_in_rho():
     assert (plain.mechanism.accounting, judged.mechanism.accounting) == ("pure", "zcdp")
 
 
-def test_more_records_bear_more_rounds():
-    for delta in (0.0, 1e-9):
-        budget = Budget(epsilon=1.0, delta=delta)
-        few, many = (rounds_of(budget, Size(n, Unit("replace"))) for n in (100, 100_000))
-        assert few < many
+def rounds(n, *, epsilon=1.0, delta=1e-9, domain=DOMAIN, **settings):
+    mwem = MWEM(accounting="zcdp" if delta else "pure", **{"candidates": "queries", **settings})
+    return rounds_of(mwem, domain, Budget(epsilon=epsilon, delta=delta), Size(n, Unit("replace")))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_more_records_and_more_budget_bear_more_rounds_and_noisier_ones_are_fewer(delta):
+    told = [rounds(n, delta=delta) for n in (1, 100, 10_000, 1_000_000)]
+
+    assert told[0] == 1
+    assert told == sorted(set(told))
+    assert rounds(1_000, epsilon=0.1, delta=delta) < rounds(1_000, epsilon=10.0, delta=delta)
+    assert rounds(10_000, delta=delta, candidates="cuboids") < rounds(10_000, delta=delta)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_the_last_round_leaves_out_more_than_its_noise_and_the_next_would_not(delta):
+    n, played = 5_000, rounds(5_000, delta=delta)
+    for T, is_worthwhile in ((played, True), (played + 1, False)):
+        # Half of a round's budget measures; replacing one record moves a range by 1.
+        cost = Budget(epsilon=1.0, delta=delta)
+        if delta:
+            noise = math.sqrt(1 / (2 * float(cost.rho().value) / (2 * T)))
+        else:
+            b = 1.0 / (2 * T)
+            noise = 2 * math.sqrt(2 * math.exp(-b)) / (1 - math.exp(-b))  # discrete Laplace, counted double
+        assert (noise <= 1.5 * n / T**1.5) == is_worthwhile
+
+
+def test_rounds_on_large_histograms_are_bounded_by_time():
+    large = sl.Domain.of({"x": 512, "y": 512})
+
+    assert rounds(10**7, epsilon=10.0, domain=large) == 40
+
+
+@pytest.mark.parametrize("records", [100, 1_000, 1_000_000])
+def test_with_public_data_and_pure_epsilon_a_small_table_is_not_refused(records):
+    mechanism = chosen(delta=0.0, public=PUBLIC, records=records, epsilon=0.1).mechanism
+    allotment = mechanism.allotment(Budget(epsilon=0.1, delta=0.0))
+
+    mechanism.check_total(records, allotment=allotment, unit=Unit("replace"))
+    assert 1 <= mechanism.rounds <= 50
 
 
 def test_settings_belong_to_the_mechanism_that_is_chosen_without_n():
@@ -157,6 +198,14 @@ def test_settings_belong_to_the_mechanism_that_is_chosen_without_n():
 
 def test_public_data_outweigh_n():
     assert chosen(records=50_000, public=PUBLIC).mechanism.name == "aperture"
+
+
+def test_a_plan_says_where_ranges_would_be_closer_without_public_data():
+    few, many = (chosen(RANGES, public=PUBLIC, records=n) for n in (500, 500_000))
+
+    assert few.mechanism.name == many.mechanism.name == "pmw-pub"
+    assert "Without public data hdmm" not in few.why
+    assert "Without public data hdmm" in many.why
 
 
 def test_a_plan_that_is_told_n_is_the_plan_that_is_run():
@@ -196,7 +245,7 @@ def test_settings_are_those_of_the_mechanism_that_is_chosen():
     assert chosen(max_rounds=3).mechanism.max_rounds == 3
     assert chosen(RANGES, rounds=3).mechanism.rounds == 3
     assert chosen(delta=0.0, rounds=3).mechanism.accounting == "pure"
-    assert chosen(RANGES, delta=0.0, records=2_500).mechanism.rounds == 10
+    assert chosen(RANGES, delta=0.0, records=2_500).mechanism.rounds == rounds(2_500, delta=0.0)
     assert chosen(delta=0.0, rounds=3).mechanism.rounds == 3
 
 
@@ -262,4 +311,5 @@ def test_auto_is_what_people_get_who_name_nothing():
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-160, 1e300])
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_a_budget_far_from_all_that_is_usual_is_planned_too(epsilon, delta):
-    assert chosen(Workload.marginals(DOMAIN, degree=1), epsilon=epsilon, delta=delta, records=100).why
+    for workload in (Workload.marginals(DOMAIN, degree=1), RANGES):
+        assert chosen(workload, epsilon=epsilon, delta=delta, records=100).why
