@@ -2,9 +2,9 @@
 
     t ← max(y, min(p, σ/10)), scaled in turn to p's own one-way marginals;    θ ← ln(t/p)
 
-p is what the model says so far. A step of proportional fitting towards the answer itself would carry its noise
-into one-way marginals that are known already; with these kept, a fit starts within about one per cent of the
-least objective (AIM on 41 attributes), and needs a third of the steps.
+p is what the model says so far. A step of proportional fitting towards the answer itself would carry its
+noise into one-way marginals that are known already; with these kept, a fit starts within about one per cent
+of the least objective (AIM on 41 attributes), and needs a third of the steps.
 
 Deming, Stephan (1940), for the scaling. PRIVACY: a function of noisy answers and a model; post-processing.
 """
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 _SWEEPS = 3
 _FLOOR = 0.1
-"""A cell falls to no less than this part of its noise, unless it was below that: empty cells return slowly."""
+"""A cell falls to no less than this part of its noise, unless it was below: empty cells return slowly."""
 _MOST = 30.0
 """A cell starts at most e³⁰ from where it was."""
 

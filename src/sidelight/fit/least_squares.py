@@ -66,7 +66,7 @@ class LeastSquares:
         ]
 
     def measured_whole(self, number: int) -> tuple[Array, Array] | None:
-        """What was measured of one set, and its σ, as tables of probabilities; None unless all its cells were."""
+        """What was measured of one set, and its σ, as probabilities; None unless each cell was measured."""
         where, shape = self.slices[number], self.shapes[number]
         precision = self.library.numpy(self.precision[where])
         if not (precision > 0).all():

@@ -16,8 +16,7 @@ It stops by itself. After k steps, L(x) is above its minimum by a power of k (at
 Theorem 1). So with L″, L′ and L after a quarter, half and all of the steps, the part
 r = (L′ − L)/(L″ − L′) of the fall comes again with every doubling, and L − min L ≈ (L′ − L) r/(1 − r).
 Cells that stand at 0 and should not are brought back first (``revival.py``). A fit that starts from the model
-of the round before is nearly there: one new marginal starts close to its answer (``first_potential.py``),
-fewer steps are taken before the distance is estimated, and the plain steps end as soon as z is near x.
+of the round before is nearly there: one new marginal starts close to its answer (``first_potential.py``).
 
 McKenna, Sheldon, Miklau (2019), arXiv:1901.09136, Algorithm 1, for the objective and plain mirror
 descent; Tseng (2008), "On accelerated proximal gradient methods", for the acceleration. Where we
@@ -49,12 +48,6 @@ Array = NDArray[np.float64]
 
 _FLOOR_PER_CELL = 0.005
 """Least L for each measured cell in the stopping rule. Noise alone gives ½: below this, nothing is gained."""
-_FEWEST_STEPS = 45
-"""Accepted steps before the distance to the minimum is estimated."""
-_FEWEST_ON = 16
-"""The same for a fit that goes on from another."""
-_NEAR = 0.25
-"""Plain steps of such a fit end once L(z) is above L(x) by no more than this part of the tolerance."""
 _MOST_REVIVALS = 8
 """Most times that one fit brings empty cells back before it stops."""
 _ROUNDING = 1e-12
@@ -76,6 +69,8 @@ class MirrorDescent:
     """Most times that the tree is summed."""
     tolerance: float = 4e-4
     """Stop when the objective is about this far above its minimum, relative to it."""
+    fewest_steps: int = 45
+    """Accepted steps before the distance to the minimum is estimated; fewer will do from a near start."""
     accelerate: bool = True
     """Whether steps carry momentum."""
     polish_steps: int = 30
@@ -84,7 +79,7 @@ class MirrorDescent:
     """"numpy", "torch:cpu" or "torch:cuda"."""
 
     def __post_init__(self) -> None:
-        _check.positive_integer(max_steps=self.max_steps)
+        _check.positive_integer(max_steps=self.max_steps, fewest_steps=self.fewest_steps)
         _check.positive(tolerance=self.tolerance)
         _check.natural(polish_steps=self.polish_steps)
 
@@ -125,7 +120,7 @@ class MirrorDescent:
             library=library,
             fixed=[*fixed.items(), *forbidding(masks(domain))],
         )
-        descent = _Descent(self, squares, calibrator, goes_on=bool(begun))
+        descent = _Descent(self, squares, calibrator)
         theta, fit = descent.run(library.stack_flat([library.array(table) for table in first]))
 
         potentials = dict(fixed)
@@ -156,12 +151,8 @@ class _Point:
 class _Descent:
     """One fit: potentials in, potentials out."""
 
-    def __init__(
-        self, settings: MirrorDescent, squares: LeastSquares, calibrator: Calibrator, *, goes_on: bool
-    ) -> None:
+    def __init__(self, settings: MirrorDescent, squares: LeastSquares, calibrator: Calibrator) -> None:
         self._settings = settings
-        self._goes_on = goes_on
-        self._fewest = _FEWEST_ON if goes_on else _FEWEST_STEPS
         self._squares = squares
         self._calibrator = calibrator
         self._library = squares.library
@@ -175,9 +166,9 @@ class _Descent:
             return theta, Fit(0.0, 1, converged=True)
         point = self._point(theta)
         if self._settings.accelerate:
-            point, curvature, goal = self._accelerated(point)
-            most, converged = self._steps + self._settings.polish_steps, goal is not None
-            point, _ = self._plain(point, 1.0 / curvature, most, goal if self._goes_on else None)
+            point, curvature, converged = self._accelerated(point)
+            most = self._steps + self._settings.polish_steps
+            point, _ = self._plain(point, 1.0 / curvature, most)
         else:
             first = 1.0 / self._squares.steepness(point.marginals)
             point, converged = self._plain(point, first, self._settings.max_steps)
@@ -197,13 +188,13 @@ class _Descent:
     def _is_close(self, gap: float, objective: float) -> bool:
         return gap <= self._settings.tolerance * max(objective, self._least)
 
-    def _accelerated(self, z: _Point) -> tuple[_Point, float, float | None]:
-        """Accelerated descent: the last z, the curvature found, and L(x); None if x did not converge."""
+    def _accelerated(self, z: _Point) -> tuple[_Point, float, bool]:
+        """Accelerated descent: the last z, the curvature found, and whether x converged."""
         squares = self._squares
         curvature = self._first_curvature(z)
         x, mass = z.marginals, 0.0
         value = squares.loss(x)
-        trail = _Trail(self._fewest)
+        trail = _Trail(self._settings.fewest_steps)
         revivals = 0
         while self._steps < self._settings.max_steps:
             step = (1.0 + math.sqrt(1.0 + 4.0 * curvature * mass)) / (2.0 * curvature)
@@ -226,10 +217,10 @@ class _Descent:
             if self._is_close((reached - value) / 2, value) and self._is_close(trail.gap, value):
                 revived = None if revivals == _MOST_REVIVALS else self._revived(z, value)
                 if revived is None:
-                    return z, curvature, value
+                    return z, curvature, True
                 z, mass, revivals = revived, 0.0, revivals + 1
-                x, value, trail = z.marginals, squares.loss(z.marginals), _Trail(self._fewest)
-        return z, curvature, None
+                x, value, trail = z.marginals, squares.loss(z.marginals), _Trail(self._settings.fewest_steps)
+        return z, curvature, False
 
     def _slope(self, marginals: Any, point: _Point) -> Any:
         """∇L at these marginals, changed so that no cell that is empty at the point sinks further."""
@@ -266,16 +257,12 @@ class _Descent:
         divergence += before.log_partition - after.log_partition
         return bent / (max(divergence, 0.0) + _ROUNDING)
 
-    def _plain(
-        self, point: _Point, step: float, most: int, goal: float | None = None
-    ) -> tuple[_Point, bool]:
-        """Mirror descent with a line search (spec 7.2), up to ``most`` steps in all, or near to ``goal``."""
+    def _plain(self, point: _Point, step: float, most: int) -> tuple[_Point, bool]:
+        """Mirror descent with a line search (spec 7.2), up to ``most`` steps in all."""
         value = self._squares.loss(point.marginals)
-        trail = _Trail(self._fewest)
+        trail = _Trail(self._settings.fewest_steps)
         taken = 0
         while self._steps < most:
-            if goal is not None and self._is_close((value - goal) / _NEAR, goal):
-                break
             slope = self._slope(point.marginals, point)
             after = self._point(point.theta - step * slope)
             new = self._squares.loss(after.marginals)

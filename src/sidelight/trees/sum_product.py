@@ -80,7 +80,7 @@ class Calibrator:
         self._gauges: list[list[Any]] = [[None] * len(layout.free) for layout in self._layouts]
         """What ``_regauge`` adds to each clique's free tables; together they cancel."""
         self._fallen = [0.0] * len(self._attrs)
-        """For each clique, ln of its product's peak over its scale, without lifts, in the last pass; at most 0."""
+        """For each clique, ln of its product's peak over its scale last time, lifts left out; at most 0."""
         self._failures = 0
         self._together: set[int] = set()
         """Cliques whose free tables conflict: these are added in logarithms, on the whole clique."""
