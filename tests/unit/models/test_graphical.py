@@ -78,7 +78,7 @@ def test_a_long_tree_of_conflicting_tables_is_soon_summed_without_logarithms(mon
     sets = [pair for a, b, c in zip(names, names[1:], names[2:], strict=False) for pair in ((a, b), (a, c))]
     tree, library = JunctionTree.of(Domain.of(dict.fromkeys(names, 4)), sets), arrays("numpy")
     rng = np.random.default_rng(0)
-    tables = [40.0 * rng.normal(size=(4, 4)) for _ in sets]
+    tables = [16.0 * rng.normal(size=(4, 4)) for _ in sets]
     slow = Calibrator(tree, sets, library=library)
     monkeypatch.setattr(slow, "_sum_scaled", lambda known: -np.inf)
     calls, in_logarithms = [], Calibrator._sum_logarithms
