@@ -3,8 +3,7 @@
     t ← max(y, min(p, σ/10)), scaled in turn to p's own one-way marginals;    θ ← ln(t/p)
 
 p is what the model says so far. A step of proportional fitting towards the answer itself would carry its
-noise into one-way marginals that are known already; with these kept, a fit starts within about one per cent
-of the least objective (AIM on 41 attributes), and needs a third of the steps.
+noise into one-way marginals that are known already; with these kept, a fit starts much nearer to its end.
 
 Deming, Stephan (1940), for the scaling. PRIVACY: a function of noisy answers and a model; post-processing.
 """
