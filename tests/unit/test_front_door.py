@@ -8,6 +8,9 @@ import typer
 
 import sidelight as sl
 from sidelight.cli.app import app
+from sidelight.data.domain import Domain
+from sidelight.data.schema import Schema
+from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.statistics.terms import Terms
 
 PEOPLE = {"age": [20, 30, 40, 50] * 30, "sex": ["f", "m"] * 60}
@@ -72,6 +75,21 @@ def test_a_plan_says_whether_its_ledger_can_pay(tmp_path, schema):
     book.set_policy({"approval": {"by": ["ada"], "needed": 1}})
     assert "\nledger     can pay for it, but its policy does not allow it: " in said(epsilon=0.5, ledger=book)
     assert "\nledger     can pay for it\n" in said(epsilon=0.5, ledger=book, approved_by="ada") + "\n"
+
+
+@pytest.mark.parametrize("mechanism", ["hdmm", "aim", "aperture", "mst"])
+def test_a_plan_refuses_a_pair_of_25_million_cells_with_its_size_and_what_to_do(mechanism):
+    large = Schema.from_domain(Domain.of({"a": 5000, "b": 5000, "c": 3}))
+
+    with pytest.raises(TooLargeError, match=r"a × b.* 191 MB.*oversized='skip'"):
+        sl.plan(schema=large, epsilon=1, delta=1e-9, workload="2-way", mechanism=mechanism)
+
+
+def test_a_plan_refuses_all_triples_of_200_attributes_and_says_how_many_there_are():
+    many = Schema.from_domain(Domain.of({f"x{place}": 3 for place in range(200)}))
+
+    with pytest.raises(WorkloadError, match=r"1,313,400 marginals of 3.*19,900"):
+        sl.plan(schema=many, epsilon=1, delta=1e-9, workload="3-way", mechanism="aim")
 
 
 def test_a_plan_of_pure_epsilon_says_its_cost_once(schema):

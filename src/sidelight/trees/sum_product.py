@@ -8,9 +8,10 @@ probabilities, each scaled by its largest entry; marginals and messages are summ
 tables. Where it pays, the product itself is never written down (``contraction.py``).
 
 The scale of every table is kept as a logarithm. The result is exact as long as what underflows is small
-beside Z, which can be checked: no entry exceeds its table's scale, and each cell loses less than 10⁻³⁰⁸.
-Where messages and Z together fall by more than 10⁸⁷ below their scale, the same potentials are summed again
-with log-sum-exp, which loses nothing.
+beside Z, which can be checked: no entry exceeds its table's scale, each cell loses less than 10⁻³⁰⁸ of it,
+and a loss grows on its way to the root by no more than the messages there fall below their scales. Where they
+fall by more than 10¹⁹⁵ on one way to the root, the same potentials are summed again with log-sum-exp,
+which loses nothing.
 
 A potential of −∞ marks a structural zero: that cell never gets mass.
 
@@ -32,8 +33,12 @@ from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.nesting import inner_order as inner_order  # where others look for it
 from sidelight.trees.summing import Projection
 
-_MOST_FALL = 200.0
-"""ln 10⁸⁷: what 10⁷ cells lost at 10⁻³⁰⁸ each is negligible then, and three lifts stay finite."""
+_MOST_FALL = 450.0
+"""ln 10¹⁹⁵, from any clique to the root: what 10⁷ cells lost at 10⁻³⁰⁸ each is then below 10⁻¹⁰⁰ of Z."""
+_MOST_LIFT = 200.0
+"""Three lifts stay finite."""
+_CONFLICT = 125.0
+"""A clique whose product peaks so far below its scale has tables that conflict; less with each failure."""
 
 _FEW_FAILURES = 2
 """Failed passes (the first steps of a fit may be long) before conflicting tables are added in logarithms."""
@@ -75,7 +80,7 @@ class Calibrator:
         self._gauges: list[list[Any]] = [[None] * len(layout.free) for layout in self._layouts]
         """What ``_regauge`` adds to each clique's free tables; together they cancel."""
         self._fallen = [0.0] * len(self._attrs)
-        """For each clique, ln of its product's peak over its scale in the last pass; at most 0."""
+        """For each clique, ln of its product's peak over its scale last time, lifts left out; at most 0."""
         self._failures = 0
         self._together: set[int] = set()
         """Cliques whose free tables conflict: these are added in logarithms, on the whole clique."""
@@ -278,7 +283,7 @@ class Calibrator:
         library, tree, root = self._library, self._tree, self._tree.order[0]
         sent: dict[int, Any] = {}
         heard: list[dict[int, Any]] = [{} for _ in self._attrs]
-        self._fallen = [0.0] * len(self._attrs)
+        self._fallen, falls = [0.0] * len(self._attrs), [0.0] * len(self._attrs)
         scale = 0.0
         for clique in reversed(tree.order):
             scale += self._multiply_out(clique, known[clique], heard[clique])
@@ -287,16 +292,16 @@ class Calibrator:
             if clique == root:
                 break
             message = sent[clique] = self._send(clique)
-            peak = library.greatest(message)
-            if not self._settle(clique, peak):
+            peak, parent = library.greatest(message), tree.parents[clique]
+            falls[parent] = min(falls[parent], falls[clique] + self._settle(clique, peak))
+            if falls[parent] < -_MOST_FALL:
                 return -math.inf
             scale += math.log(peak)
-            above = heard[tree.parents[clique]]
-            at = self._layouts[tree.parents[clique]].separators[clique]
+            above, at = heard[parent], self._layouts[parent].separators[clique]
             above[at] = above[at] * (message / peak) if at in above else message / peak
         tables = self._read(root)
         total = library.total(tables[-1] if tables else self._products[root])
-        if not self._settle(root, total):
+        if falls[root] + self._settle(root, total) < -_MOST_FALL:
             return -math.inf
         self._tables[root] = [table * (1.0 / total) for table in tables]
         if self._factors[root]:
@@ -313,14 +318,13 @@ class Calibrator:
                 return -math.inf
         return scale + math.log(total)
 
-    def _settle(self, clique: int, peak: float) -> bool:
-        """Lift the clique's next product by what this one fell. Whether all falls are within bounds."""
+    def _settle(self, clique: int, peak: float) -> float:
+        """Lift the clique's next product by what this one fell. Returns the fall: at most 0."""
         moved = math.log(peak) if 0.0 < peak < math.inf else -math.inf
-        self._fallen[clique] = min(moved, 0.0)
+        fall = self._fallen[clique] = min(moved - self._lifts[clique], 0.0)
         if math.isfinite(moved) and self._layouts[clique].free:
-            lift = self._lifts[clique] - moved
-            self._lifts[clique] = min(max(lift, -_MOST_FALL), _MOST_FALL)
-        return sum(self._fallen) >= -_MOST_FALL
+            self._lifts[clique] = min(max(self._lifts[clique] - moved, -_MOST_LIFT), _MOST_LIFT)
+        return fall
 
     def _edge(self, clique: int) -> tuple[Projection, Projection]:
         """The sums of a clique, and of its parent, onto their separator."""
@@ -371,7 +375,8 @@ class Calibrator:
         self._tables = [self._read(clique) for clique in range(len(products))]
         self._failures += 1
         if self._failures > _FEW_FAILURES:
-            self._together.update(c for c, fall in enumerate(self._fallen) if fall < -_MOST_FALL / 4)
+            most = _CONFLICT / (self._failures - _FEW_FAILURES)
+            self._together.update(clique for clique, fall in enumerate(self._fallen) if fall < -most)
         self._regauge(free, sent)
         return log_partition
 

@@ -177,6 +177,8 @@ def test_what_it_cannot_do_is_refused_before_anything_is_spent():
     wide = {"a": 3000, "b": 3000, "c": 300}
 
     refused(TooLargeError, "largest marginal, a × b × c, takes", workload="3-way", sizes=wide)
+    large = {"a": 5000, "b": 5000}
+    refused(TooLargeError, "a × b, takes 191 MB. Ask for fewer", workload="2-way", sizes=large)
     refused(TooLargeError, "max_model_mb = 0.0001", workload="2-way", max_model_mb=0.0001)
     refused(WorkloadError, "name an attribute", workload=[()])
     refused(SettingError, "objective must be one of", workload="2-way", objective="median")

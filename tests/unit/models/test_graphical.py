@@ -72,6 +72,30 @@ def test_potentials_may_jump_by_thousands_between_calls():
         np.testing.assert_allclose(calibrator.marginals()[0], p.sum(axis=2) / p.sum(), atol=1e-12)
 
 
+def test_a_long_tree_of_conflicting_tables_is_soon_summed_without_logarithms(monkeypatch):
+    # Three pairs in each clique of three attributes, none of which peaks where the others do.
+    names = [f"x{place:02d}" for place in range(24)]
+    sets = [pair for a, b, c in zip(names, names[1:], names[2:], strict=False) for pair in ((a, b), (a, c))]
+    tree, library = JunctionTree.of(Domain.of(dict.fromkeys(names, 4)), sets), arrays("numpy")
+    rng = np.random.default_rng(0)
+    tables = [16.0 * rng.normal(size=(4, 4)) for _ in sets]
+    slow = Calibrator(tree, sets, library=library)
+    monkeypatch.setattr(slow, "_sum_scaled", lambda known: -np.inf)
+    calls, in_logarithms = [], Calibrator._sum_logarithms
+    quick = Calibrator(tree, sets, library=library)
+    monkeypatch.setattr(
+        quick, "_sum_logarithms", lambda given: calls.append(1) or in_logarithms(quick, given)
+    )
+
+    for _ in range(20):
+        tables = [table + 0.1 * rng.normal(size=(4, 4)) for table in tables]
+        assert quick.run(tables) == pytest.approx(slow.run(tables), rel=1e-12)
+        for found, expected in zip(quick.marginals(), slow.marginals(), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-15)
+
+    assert len(calls) < 10
+
+
 def test_what_is_impossible_never_gets_mass():
     mask = np.zeros((2, 4), dtype=bool)
     mask[1, 2:] = True

@@ -66,8 +66,8 @@ class HDMM(Mechanism):
     in the workload; or the largest variance of a cell, times that weight."""
     reconstruction: Constraint = "non-negative"
     """Whether counts are kept from being negative. ``least-squares`` is unbiased, negative counts and all."""
-    max_model_mb: float = 4000.0
-    """Size limit of all residuals together."""
+    max_model_mb: float = 150.0
+    """Size limit of all residuals together: 20 million numbers, of which a million takes some six seconds."""
 
     def __post_init__(self) -> None:
         _check.one_of(("mean", "maximum"), objective=self.objective)
@@ -131,7 +131,7 @@ class HDMM(Mechanism):
                 f"the residuals of this workload need {size:,.3g} MB, above max_model_mb = "
                 f"{self.max_model_mb:g}; the largest marginal, {' × '.join(largest)}, takes {alone:.3g} MB. "
                 "Ask for fewer or lower marginals, coarsen attributes, raise max_model_mb, or use "
-                "mechanism='aim', which measures only what it has room for."
+                "mechanism='aim' with oversized='skip', which measures only what it has room for."
             )
 
     def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
