@@ -65,14 +65,6 @@ class LeastSquares:
             if part.lines
         ]
 
-    def measured_whole(self, number: int) -> tuple[Array, Array] | None:
-        """What was measured of one set, and its σ, as probabilities; None unless each cell was measured."""
-        where, shape = self.slices[number], self.shapes[number]
-        precision = self.library.numpy(self.precision[where])
-        if not (precision > 0).all():
-            return None
-        return self.library.numpy(self._centre[where]).reshape(shape), (precision**-0.5).reshape(shape)
-
     def loss(self, marginals: Any) -> float:
         """The objective L at these marginals."""
         away = marginals - self._centre

@@ -15,8 +15,7 @@ steps with a line search then end the fit, since z, whose potentials we keep, sw
 It stops by itself. After k steps, L(x) is above its minimum by a power of k (at most k⁻², Tseng,
 Theorem 1). So with L″, L′ and L after a quarter, half and all of the steps, the part
 r = (L′ − L)/(L″ − L′) of the fall comes again with every doubling, and L − min L ≈ (L′ − L) r/(1 − r).
-Cells that stand at 0 and should not are brought back first (``revival.py``). A fit that starts from the model
-of the round before is nearly there: one new marginal starts close to its answer (``first_potential.py``).
+Cells that stand at 0 and should not are brought back first (``revival.py``).
 
 McKenna, Sheldon, Miklau (2019), arXiv:1901.09136, Algorithm 1, for the objective and plain mirror
 descent; Tseng (2008), "On accelerated proximal gradient methods", for the acceleration. Where we
@@ -35,7 +34,6 @@ from numpy.typing import ArrayLike, NDArray
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import masks
-from sidelight.fit.first_potential import first_potential
 from sidelight.fit.least_squares import LeastSquares, estimate_total
 from sidelight.fit.revival import lifted, nudge, sparing, worth_of
 from sidelight.measurement import Measurement
@@ -48,6 +46,8 @@ Array = NDArray[np.float64]
 
 _FLOOR_PER_CELL = 0.005
 """Least L for each measured cell in the stopping rule. Noise alone gives ½: below this, nothing is gained."""
+_FEWEST_STEPS = 45
+"""Accepted steps before the distance to the minimum is estimated."""
 _MOST_REVIVALS = 8
 """Most times that one fit brings empty cells back before it stops."""
 _ROUNDING = 1e-12
@@ -69,8 +69,6 @@ class MirrorDescent:
     """Most times that the tree is summed."""
     tolerance: float = 4e-4
     """Stop when the objective is about this far above its minimum, relative to it."""
-    fewest_steps: int = 45
-    """Accepted steps before the distance to the minimum is estimated; fewer will do from a near start."""
     accelerate: bool = True
     """Whether steps carry momentum."""
     polish_steps: int = 30
@@ -79,7 +77,7 @@ class MirrorDescent:
     """"numpy", "torch:cpu" or "torch:cuda"."""
 
     def __post_init__(self) -> None:
-        _check.positive_integer(max_steps=self.max_steps, fewest_steps=self.fewest_steps)
+        _check.positive_integer(max_steps=self.max_steps)
         _check.positive(tolerance=self.tolerance)
         _check.natural(polish_steps=self.polish_steps)
 
@@ -109,11 +107,6 @@ class MirrorDescent:
         begun = _in_inner_order(domain, start)
         fixed = {a: p for a, p in begun.items() if a not in squares.sets}
         first = [begun.get(a, np.zeros(shape)) for a, shape in zip(squares.sets, squares.shapes, strict=True)]
-        new = [number for number, attrs in enumerate(squares.sets) if attrs not in begun]
-        whole = squares.measured_whole(new[0]) if len(new) == 1 else None
-        if isinstance(start, GraphicalModel) and whole is not None:
-            p = start.count(squares.sets[new[0]]) / start.total
-            first[new[0]] = first_potential(p, answer=whole[0], stddev=whole[1])
         calibrator = Calibrator(
             JunctionTree.of(domain, [*squares.sets, *begun]),
             squares.sets,
@@ -194,7 +187,7 @@ class _Descent:
         curvature = self._first_curvature(z)
         x, mass = z.marginals, 0.0
         value = squares.loss(x)
-        trail = _Trail(self._settings.fewest_steps)
+        trail = _Trail()
         revivals = 0
         while self._steps < self._settings.max_steps:
             step = (1.0 + math.sqrt(1.0 + 4.0 * curvature * mass)) / (2.0 * curvature)
@@ -219,7 +212,7 @@ class _Descent:
                 if revived is None:
                     return z, curvature, True
                 z, mass, revivals = revived, 0.0, revivals + 1
-                x, value, trail = z.marginals, squares.loss(z.marginals), _Trail(self._settings.fewest_steps)
+                x, value, trail = z.marginals, squares.loss(z.marginals), _Trail()
         return z, curvature, False
 
     def _slope(self, marginals: Any, point: _Point) -> Any:
@@ -260,7 +253,7 @@ class _Descent:
     def _plain(self, point: _Point, step: float, most: int) -> tuple[_Point, bool]:
         """Mirror descent with a line search (spec 7.2), up to ``most`` steps in all."""
         value = self._squares.loss(point.marginals)
-        trail = _Trail(self._settings.fewest_steps)
+        trail = _Trail()
         taken = 0
         while self._steps < most:
             slope = self._slope(point.marginals, point)
@@ -281,8 +274,7 @@ class _Descent:
 class _Trail:
     """The objective at every step, from which the distance to the minimum is estimated."""
 
-    def __init__(self, fewest: int) -> None:
-        self._fewest = fewest
+    def __init__(self) -> None:
         self._values: list[float] = []
 
     def add(self, value: float) -> None:
@@ -292,7 +284,7 @@ class _Trail:
     def gap(self) -> float:
         """Estimate of the objective's distance to its minimum; ∞ while there are too few steps."""
         steps = len(self._values)
-        if steps < self._fewest:
+        if steps < _FEWEST_STEPS:
             return math.inf
         long_ago, then, now = (self._values[steps // part - 1] for part in (4, 2, 1))
         again = max((then - now) / (long_ago - then), 0.25) if long_ago > then else math.inf

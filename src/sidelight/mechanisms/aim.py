@@ -76,9 +76,7 @@ class AIM(Mechanism):
     """Size limit of the graphical model; it grows with the budget spent."""
     oversized: Oversized = "refuse"
     """Workload marginals above the size limit: refuse the workload, or skip measuring them."""
-    estimator: MirrorDescent | Literal["residual"] = MirrorDescent(
-        tolerance=3e-3, max_steps=200, fewest_steps=16, polish_steps=8
-    )
+    estimator: MirrorDescent | Literal["residual"] = MirrorDescent(tolerance=3e-3, max_steps=200)
     """The fit in each round, which starts from the model of the round before. ``residual``: reconstruction by
     residuals, here and in the last fit; then max_model_mb limits single marginals, since there is no tree."""
     final_estimator: MirrorDescent = MirrorDescent()

@@ -117,22 +117,6 @@ def test_a_warm_start_needs_fewer_steps_and_keeps_what_is_not_measured():
     np.testing.assert_allclose(other.count(("a", "c")), before.count(("a", "c")))
 
 
-def test_a_new_marginal_starts_near_its_answer_and_leaves_single_attributes_alone():
-    counts = joint()
-    single = [measure(counts, (attr,)) for attr in "abc"]
-    before = EXACT.estimate(DOMAIN, single, total=1000.0)
-    both = [*single, measure(counts, ("c", "a"), 20.0, noise=20.0)]
-    once = MirrorDescent(max_steps=1, polish_steps=0).estimate
-
-    near = once(DOMAIN, both, total=1000.0, start=before)
-    far = once(DOMAIN, both, total=1000.0, start=before.potentials)
-
-    best = EXACT.estimate(DOMAIN, both, total=1000.0).fit.objective
-    assert near.fit.objective - best < 0.1 * (far.fit.objective - best)
-    for attr in "abc":
-        np.testing.assert_allclose(near.count((attr,)), before.count((attr,)), rtol=1e-2)
-
-
 def test_a_warm_start_may_have_another_structure():
     counts = joint()
     start = {("c", "b"): np.log(marginal_of(counts, ("c", "b")))}
