@@ -29,8 +29,8 @@ from sidelight.errors import DataError
 
 MISSING, OUTSIDE = 1, 2
 """Bits of a flag: what was refused among the values of one column. There is one byte of flags a column."""
-_AT_ONCE = 1 << 17
-"""Records that are encoded together; Spark hands them over in smaller batches."""
+_BYTES_AT_ONCE = 1 << 25
+"""Raw bytes that are encoded together: DuckDB plans each query anew, and Spark hands over smaller batches."""
 _BYTES_OF_BLOCK = 1 << 18
 """Codes in a line: Java clears away larger values far more slowly."""
 _SPLIT_AT_ONCE = 1 << 20
@@ -163,11 +163,14 @@ def _together(batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
     held: list[Any] = []
+    size = 0
     for batch in batches:
-        held += [batch] if batch.num_rows else []
-        if sum(b.num_rows for b in held) >= _AT_ONCE:
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
+        if size >= _BYTES_AT_ONCE:
             yield pa.Table.from_batches(held)
-            held = []
+            held, size = [], 0
     if held:
         yield pa.Table.from_batches(held)
 
