@@ -2,10 +2,11 @@
 
 A Parquet file of coded records, some attributes skewed and some not, is counted by DuckDB and our kernel
 ("files"), by Spark with Python workers in its executors ("spark"), and by Spark's grouping sets
-("grouping sets", up to 10⁶ records). Spark runs in local mode on two cores. Every measurement is a process of
-its own. Processor seconds are those of all processes that belong to it (Java and Python workers too); wall
-seconds depend on what else the machine does. Shuffled bytes are Spark's own figure; the driver's heap is what
-Java holds after the run. What starting Spark takes is not counted.
+("grouping sets", up to 10⁶ records). "transfer" is the part of reading that is Spark's own: it hands all
+columns to Python workers, which do nothing with them. Spark runs in local mode on two cores. Every
+measurement is a process of its own. Processor seconds are those of all processes that belong to it (Java and
+Python workers too); wall seconds depend on what else the machine does. Shuffled bytes are Spark's own figure;
+the driver's heap is what Java holds after the run. What starting Spark takes is not counted.
 
     python benchmarks/speed/spark.py                         10⁶ and 10⁷ records
     python benchmarks/speed/spark.py --records 100000000 --engines spark
@@ -131,6 +132,20 @@ def measure(path: Path, engine: str) -> dict[str, float]:
     return {name: round(value, 3) for name, value in found.items()}
 
 
+def transfer(path: Path) -> dict[str, float]:
+    """In a child process: Spark reads all columns and hands them to workers, which count batches alone."""
+    frame = session(grouping_sets=False).read.parquet(str(path))
+
+    def nothing(batches: Any) -> Any:
+        yield pa.RecordBatch.from_pydict({"n": [sum(batch.num_rows for batch in batches)]})
+
+    frame.limit(1000).mapInArrow(nothing, "n bigint").collect()
+    start, began = time.perf_counter(), processor_seconds()
+    frame.mapInArrow(nothing, "n bigint").collect()
+    found = {"read_wall": time.perf_counter() - start, "read_processor": processor_seconds() - began}
+    return {name: round(value, 3) for name, value in found.items()}
+
+
 def in_child(path: Path, engine: str) -> dict[str, float]:
     command = [sys.executable, __file__, "--measure", str(path), engine]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -162,13 +177,14 @@ def cluster(records: float = 1e10, executors: int = 50, cores: int = 4) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--engines", nargs="+", default=["files", "spark", "grouping sets"])
+    parser.add_argument("--engines", nargs="+", default=["files", "spark", "transfer", "grouping sets"])
     parser.add_argument("--folder", help="where the table is written meanwhile")
     parser.add_argument("--measure", nargs=2)
     parser.add_argument("--cluster", action="store_true")
     asked = parser.parse_args()
     if asked.measure:
-        print(json.dumps(measure(Path(asked.measure[0]), asked.measure[1])))
+        path, engine = Path(asked.measure[0]), asked.measure[1]
+        print(json.dumps(transfer(path) if engine == "transfer" else measure(path, engine)))
         return
     if asked.cluster:
         cluster()

@@ -1,6 +1,7 @@
 """Spark's Python workers count what DuckDB and NumPy count, once each, and send counts alone."""
 
 import datetime
+import gc
 import itertools
 import subprocess
 import sys
@@ -189,14 +190,14 @@ def test_workers_count_the_records_of_people_that_are_kept(frame):
 @pytest.mark.slow
 def test_only_counts_come_back(frame, monkeypatch):
     table, fetched = Table.read(frame, SCHEMA), []
-    columns_of = type(table._engine._spark).columns_of
+    columns_of = spark_counting.columns_of
 
-    def watched(self, lines):
-        found = columns_of(self, lines)
+    def watched(lines):
+        found = columns_of(lines)
         fetched.append((lines.columns, found))
         return found
 
-    monkeypatch.setattr(type(table._engine._spark), "columns_of", watched)
+    monkeypatch.setattr(spark_counting, "columns_of", watched)
     table.count_many(TRIPLES)
 
     ((names, (cells, counts)),) = fetched
@@ -219,6 +220,28 @@ def test_what_was_checked_is_counted_and_what_is_read_again_is_checked_again(spa
         with pytest.raises(DataError) as caught:
             look()
         assert "7.25" not in str(caught.value)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [Unit(), Unit("add-or-remove", 2, "who", "own")])
+def test_what_spark_holds_is_given_back_at_once_when_a_release_is_done(frame, spark, unit):
+    held = spark.sparkContext._jsc.sc()
+    asked = {
+        "schema": SCHEMA, "epsilon": 1.0, "delta": 1e-9, "workload": [("ward", "x0")], "mechanism": "mst",
+        "noise": SeededNoise(3), "progress": False, "unit": unit,
+    }  # fmt: skip
+    gc.collect()
+    before = held.getPersistentRDDs().size()
+    gc.disable()
+    try:
+        release = sl.release(frame, **asked)
+        after = held.getPersistentRDDs().size()
+    finally:
+        gc.enable()
+
+    assert release.card.counting == BY_WORKERS
+    assert after == before
 
 
 @pytest.mark.spark

@@ -430,15 +430,29 @@ def table_lost(folder: Path) -> Row:
 
 
 def spark_lost(folder: Path) -> Row:
-    row = Row("Spark lost", "the Java process is killed while it counts; a new session goes on")
+    how = "its Java process is killed each time that it is asked something; a new session goes on"
+    return _spark(Row("Spark lost", how), folder, "java")
+
+
+def spark_cut(folder: Path) -> Row:
+    how = "cut off from its Java process each time that it is asked something; a new session goes on"
+    return _spark(Row("connection to Spark lost", how), folder, "network")
+
+
+def spark_workers(folder: Path) -> Row:
+    how = "a Python worker, then a whole executor, is killed while it encodes, and while it counts"
+    return _spark(Row("Spark's workers lost", how), folder, "workers")
+
+
+def _spark(row: Row, folder: Path, fault: str) -> Row:
     if shutil.which("java") is None:
         row.skipped = "needs Java 17"
         return row
     done = subprocess.run(
-        [sys.executable, str(HERE / "spark_lost.py"), str(folder)],
+        [sys.executable, str(HERE / "spark_lost.py"), str(folder), fault],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
     )
     if done.returncode:
         row.wrong.append(done.stderr[-2000:])
@@ -464,6 +478,8 @@ FAULTS: dict[str, Callable[[Path], Row]] = {
     "postgres-gone": postgres_gone,
     "table": table_lost,
     "spark": spark_lost,
+    "spark-cut": spark_cut,
+    "spark-workers": spark_workers,
 }
 ON_DISKS = {"disk-full", "read-only"}
 """Which mount disks of their own."""

@@ -1,23 +1,31 @@
-"""Kills the Java process under a release from Spark, the nth time it counts; a new session goes on.
+"""Takes Spark away under a release: its Java process, the connection to it, a worker or an executor.
 
-Prints how each run ended, as JSON: whether it stopped, and whether its repetition gave the same release.
+    python tests/resume/spark_lost.py FOLDER java | network | workers
+
+Prints how each run ended, as JSON: whether it stopped, and whether in the end there was the same release,
+paid for once. Where Spark is gone, a new session goes on; Spark replaces workers and executors by itself.
 """
 
 import contextlib
 import json
 import os
 import signal
+import socket
 import sys
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import faults
 
-PLACES = (0, 1, 2)
+SIZES = {"a": 4, "b": 2, "c": 3}
+MASTERS = {"worker": "local[1,4]", "executor": "local-cluster[2,1,512]"}
+"""With four attempts a task, or with executors in Java processes of their own."""
 
 
-def session() -> Any:
+def session(master: str = "local[1]") -> Any:
     """A new session, with a Java process of its own."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -27,76 +35,176 @@ def session() -> Any:
     SparkSession._instantiatedSession = None
     with contextlib.suppress(AttributeError):
         SparkSession._activeSession = None
-    return (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master)
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.executor.memory": "512m",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+    }.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def released(folder: Path, spark: Any) -> Any:
     import sidelight as sl
 
-    rows = [(place % 4, place % 2, place % 3) for place in range(600)]
-    frame = spark.createDataFrame(rows, "a int, b int, c int")
+    rows = spark.range(0, 600, 1, 1)
+    frame = rows.selectExpr(*(f"CAST(id % {size} AS INT) AS {name}" for name, size in SIZES.items()))
     return sl.release(
-        frame, schema=sl.Schema.from_domain({"a": 4, "b": 2, "c": 3}), epsilon=0.9, workload="2-way",
+        frame, schema=sl.Schema.from_domain(SIZES), epsilon=0.9, workload="2-way",
         mechanism="mwem", rounds=2, ledger=folder / "l.ledger", checkpoint=folder / "run", progress=False,
     )  # fmt: skip
 
 
-def attempt(folder: Path, spark: Any, kill_at: int | None) -> dict[str, Any]:
+def end(spark: Any) -> None:
+    """End the Java process of a session."""
+    with contextlib.suppress(Exception):
+        spark.sparkContext._gateway.proc.kill()
+
+
+def cut(spark: Any) -> None:
+    """The connections to the Java process end, and there are no new ones."""
+    client = spark.sparkContext._gateway._gateway_client
+    for connection in list(client.deque):
+        with contextlib.suppress(OSError):
+            connection.socket.shutdown(socket.SHUT_RDWR)
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        client.port = nobody.getsockname()[1]
+
+
+@contextlib.contextmanager
+def losing(lose: Callable[[], None], place: int) -> Iterator[list[int]]:
+    """Lose something the moment before Spark is asked for the so manieth time; tells when it was."""
+    from sidelight.data.engines import spark, spark_counting
+
+    silent, asked, lost = spark.silent_errors, count(), []
+
+    @contextlib.contextmanager
+    def silent_errors() -> Iterator[None]:
+        with silent():
+            if next(asked) == place:
+                lost.append(place)
+                lose()
+            yield
+
+    spark.silent_errors = spark_counting.silent_errors = silent_errors
+    try:
+        yield lost
+    finally:
+        spark.silent_errors = spark_counting.silent_errors = silent
+
+
+def run(folder: Path, spark: Any) -> tuple[dict[str, Any], Any]:
+    """A release; where it stops, once more in another session. Also the session that is there afterwards."""
     import sidelight as sl
-    from sidelight.data.engines.spark import SparkSource
 
     folder.mkdir()
     sl.Ledger.open(folder / "l.ledger", epsilon=1, delta=1e-9)
-    fetch, seen = SparkSource.fetch, 0
-
-    def fetched(source: Any, sql: str) -> Any:
-        nonlocal seen
-        if seen == kill_at:
-            os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
-        seen += 1
-        return fetch(source, sql)
-
-    SparkSource.fetch = fetched
-    stopped, note = False, False
+    said = None
     try:
         release = released(folder, spark)
-    except (sl.SidelightError, OSError) as error:
-        stopped, note = True, bool(getattr(error, "__notes__", []))
-        release = None
-    finally:
-        SparkSource.fetch = fetch
-    if release is None:
-        release = released(folder, session())
-    ledger = sl.Ledger.open(folder / "l.ledger")
-    (run,) = ledger.runs()
+    except sl.SidelightError as error:
+        said = str(error)
+        end(spark)
+        spark = session()
+        release = released(folder, spark)
+    (found,) = sl.Ledger.open(folder / "l.ledger").runs()
     answers = [measured.answer.tolist() for measured in release.measurements]
+    return {"said": said, "again": found.repeats, "open": found.is_open, "answers": answers}, spark
+
+
+def told(at: Any, found: dict[str, Any], calm: dict[str, Any], *, stops: bool) -> dict[str, Any]:
+    same = found["answers"] == calm["answers"] and found["again"] == 0 and not found["open"]
+    stopped = found["said"] is not None
     return {
+        "at": at,
         "stopped": stopped,
-        "said how to go on": note,
-        "again": run.repeats,
-        "open": run.is_open,
-        "answers": answers,
+        "again": found["again"],
+        "said": found["said"],
+        "same": same and stopped == stops,
     }
 
 
+def spark_gone(folder: Path, fault: str) -> list[dict[str, Any]]:
+    """Gone each time that it is asked something, until a run asks no more."""
+    calm, spark = run(folder / "calm", session())
+    found = []
+    for place in count():
+
+        def lose(spark: Any = spark) -> None:
+            if fault == "network":
+                cut(spark)
+            else:
+                os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+
+        with losing(lose, place) as lost:
+            ended, spark = run(folder / f"gone{place}", spark)
+        if not lost:
+            break
+        found.append(told(place, ended, calm, stops=True))
+    end(spark)
+    return found
+
+
+def workers_gone(folder: Path) -> list[dict[str, Any]]:
+    """Killed once: a worker or an executor, after the first batch that it encodes or counts."""
+    from sidelight.data.engines import spark_counting
+
+    spark = session(MASTERS["worker"])
+    calm, _ = run(folder / "calm", spark)
+    found = []
+    for who in MASTERS:
+        if who == "executor":
+            end(spark)
+            spark = session(MASTERS[who])
+        for step in ("_blocking", "_counting"):
+            mark, make = str(folder / f"{who}{step}.mark"), getattr(spark_counting, step)
+
+            def made(*asked: Any, make: Any = make, mark: str = mark, who: str = who, **more: Any) -> Any:
+                return dying(make(*asked, **more), mark, who)
+
+            setattr(spark_counting, step, made)
+            try:
+                ended, spark = run(folder / f"{who}{step}", spark)
+            finally:
+                setattr(spark_counting, step, make)
+            one = told([who, step], ended, calm, stops=False)
+            found.append(one | {"same": one["same"] and os.path.exists(mark)})
+    end(spark)
+    return found
+
+
+def dying(function: Any, mark: str, who: str) -> Any:
+    """The same function of a worker, which is killed the first time that it has taken a batch."""
+
+    def parent(process: int) -> int:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+
+    def taken(batches: Any) -> Any:
+        for batch in batches:
+            yield batch
+            with contextlib.suppress(FileExistsError):
+                open(mark, "x").close()
+                own = os.getpid()
+                os.kill(parent(parent(own)) if who == "executor" else own, signal.SIGKILL)
+
+    def dies(batches: Any) -> Any:
+        yield from function(taken(batches))
+
+    return dies
+
+
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, fault = Path(sys.argv[1]), sys.argv[2]
     os.chdir(folder)
     faults.steady_noise()
-    calm = attempt(folder / "calm", session(), None)
-    told = []
-    for place in PLACES:
-        found = attempt(folder / f"killed{place}", session(), place)
-        same = found["answers"] == calm["answers"] and found["again"] == 0 and not found["open"]
-        told.append({**found, "same": same and found["stopped"], "answers": None})
-    sys.stdout.write(json.dumps(told) + "\n")
+    found = workers_gone(folder) if fault == "workers" else spark_gone(folder, fault)
+    sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
     os._exit(0)
 

@@ -187,3 +187,19 @@ def test_unknown_kinds_and_endings_are_refused(tmp_path):
         table.to_frame("excel", seed=1)
     with pytest.raises(SettingError, match="must end in"):
         frames.write_file(RECORDS, tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize("outside", ["clamp", "other"])
+@pytest.mark.parametrize(("low", "high"), [(-5, 3), (2**53 - 4, 2**53 - 1)])
+def test_whole_numbers_have_the_codes_of_the_same_numbers_as_decimals_and_as_text(low, high, outside):
+    column = IntegerColumn(
+        "x", low=low, high=high, missing=True, missing_texts=("999", "-9"), outside=outside
+    )
+    values = [None, -(2**63), -(2**53), -9, -5, -4, 0, 3, 4, 999, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1]
+    written = [None if value is None else str(value) for value in values]
+    arrays = [pa.array(values, pa.int64()), pa.array(values, pa.decimal128(20, 0)), pa.array(written)]
+
+    whole, *others = (Table.read(pa.table({"x": a}), Schema((column,))).codes().tolist() for a in arrays)
+
+    assert others == [whole, whole]
+    assert whole[values.index(low if low < 0 else high)] == [0 if low < 0 else high - low]

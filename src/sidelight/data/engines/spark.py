@@ -84,14 +84,16 @@ class SparkSource:
     holds = True
 
     def __init__(self, frame: Any) -> None:
-        self.session = frame.sparkSession
         self.blocks: tuple[Any, Any] | None = None
         """A schema, and the codes that workers made by it (``spark_counting.blocks_of``)."""
-        self.names = tuple(frame.columns)
-        self.types = tuple(_kind_of(field.dataType.simpleString()) for field in frame.schema.fields)
         self.relation = f"sidelight_{uuid.uuid4().hex}"
-        # Spark compares names without regard to case: by position there is no doubt.
-        frame.toDF(*[f"c{place}" for place in range(len(self.names))]).createOrReplaceTempView(self.relation)
+        with silent_errors():
+            self.session = frame.sparkSession
+            self.names = tuple(frame.columns)
+            self.types = tuple(_kind_of(field.dataType.simpleString()) for field in frame.schema.fields)
+            # Spark compares names without regard to case: by position there is no doubt.
+            numbered = frame.toDF(*[f"c{place}" for place in range(len(self.names))])
+            numbered.createOrReplaceTempView(self.relation)
 
     @classmethod
     def of_table(cls, name: str) -> "SparkSource":
@@ -107,14 +109,7 @@ class SparkSource:
 
     def fetch(self, sql: str) -> list[npt.NDArray[np.int64]]:
         with silent_errors():
-            return self.columns_of(self.session.sql(sql))
-
-    def columns_of(self, lines: Any) -> list[npt.NDArray[np.int64]]:
-        """The columns of a frame of whole numbers, brought here."""
-        if hasattr(lines, "toArrow"):
-            return [column.to_numpy().astype(np.int64) for column in lines.toArrow().columns]
-        collected = lines.collect()
-        return list(np.array(collected, dtype=np.int64).reshape(len(collected), len(lines.columns)).T)
+            return columns_of(self.session.sql(sql))
 
     def fetch_labels(self, sql: str) -> list[tuple[str, int]]:
         with silent_errors():
@@ -138,6 +133,14 @@ class SparkSource:
         held.names = tuple(names)
         weakref.finalize(held, forget, frame).atexit = False
         return held
+
+
+def columns_of(lines: Any) -> list[npt.NDArray[np.int64]]:
+    """The columns of a frame of whole numbers, brought here."""
+    if hasattr(lines, "toArrow"):
+        return [column.to_numpy().astype(np.int64) for column in lines.toArrow().columns]
+    collected = lines.collect()
+    return list(np.array(collected, dtype=np.int64).reshape(len(collected), len(lines.columns)).T)
 
 
 @contextlib.contextmanager

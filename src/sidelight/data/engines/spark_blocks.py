@@ -29,8 +29,8 @@ from sidelight.errors import DataError
 
 MISSING, OUTSIDE = 1, 2
 """Bits of a flag: what was refused among the values of one column. There is one byte of flags a column."""
-_AT_ONCE = 1 << 17
-"""Records that are encoded together; Spark hands them over in smaller batches."""
+_BYTES_AT_ONCE = 1 << 25
+"""Raw bytes that are encoded together: DuckDB plans each query anew, and Spark hands over smaller batches."""
 _BYTES_OF_BLOCK = 1 << 18
 """Codes in a line: Java clears away larger values far more slowly."""
 _SPLIT_AT_ONCE = 1 << 20
@@ -113,22 +113,32 @@ def bucket_of(names: Any, words: Sequence[Word], buckets: int) -> npt.NDArray[np
 
     >>> import pyarrow as pa
     >>> bucket_of(pa.array(["p1", "p2", None, "p1"]), [np.array([5, 5, 5, 6])], 1000).tolist()
-    [303, 238, 959, 303]
+    [804, 773, 366, 804]
     """
     _, ends, letters = names.buffers()
     place = np.frombuffer(ends, np.int32)[names.offset : names.offset + len(names) + 1]
-    text = np.frombuffer(letters, np.uint8) if letters is not None else np.zeros(0, np.uint8)
+    text = bytes(8) + (b"" if letters is None else memoryview(letters))
+    # At place i: the eight bytes that end before byte i of the text, as one number, the last byte first.
+    eights = np.ndarray(len(text) - 7, "<u8", text, strides=1)
     lengths = np.diff(place)
     mixed = lengths.astype(np.uint64)
-    for back in range(1, min(int(lengths.max(initial=0)), _LETTERS) + 1):
-        has = np.flatnonzero(lengths >= back)
-        mixed[has] = mixed[has] * np.uint64(31) + text[place[has + 1] - back]
+    for back in range(0, min(int(lengths.max(initial=0)), _LETTERS), 8):
+        left = np.clip(lengths - back, 0, 8)
+        own = eights[place[1:] - np.minimum(lengths, back)]
+        # Bytes of the name before it are shifted out; in two steps, since none may be left.
+        half = (4 * (8 - left)).astype(np.uint64)
+        mixed = _mixed(mixed ^ (own >> half >> half))
     nobody = np.flatnonzero(np.asarray(names.is_null()))
     for word in words:
-        mixed[nobody] = mixed[nobody] * np.uint64(31) + word[nobody].astype(np.uint64)
-    # Fibonacci hashing: the upper half of a product with 2⁶⁴ over the golden ratio.
-    spread = (mixed * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
-    return (spread % np.uint64(buckets)).astype(np.uint16)
+        mixed[nobody] = _mixed(mixed[nobody] ^ word[nobody].astype(np.uint64))
+    return ((mixed >> np.uint64(32)) % np.uint64(buckets)).astype(np.uint16)
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Numbers whose upper halves depend on every bit: the upper half is folded down, then multiplied up."""
+    # 2⁶⁴ over the golden ratio, as in Fibonacci hashing.
+    numbers = (numbers ^ (numbers >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    return (numbers ^ (numbers >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
 
 
 def _encoded(
@@ -163,11 +173,14 @@ def _together(batches: Iterable[Any]) -> Iterator[Any]:
     import pyarrow as pa
 
     held: list[Any] = []
+    size = 0
     for batch in batches:
-        held += [batch] if batch.num_rows else []
-        if sum(b.num_rows for b in held) >= _AT_ONCE:
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
+        if size >= _BYTES_AT_ONCE:
             yield pa.Table.from_batches(held)
-            held = []
+            held, size = [], 0
     if held:
         yield pa.Table.from_batches(held)
 

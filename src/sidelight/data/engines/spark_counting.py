@@ -45,7 +45,7 @@ from sidelight.data.engines.base import (
 )
 from sidelight.data.engines.kept_records import packed, unpacked
 from sidelight.data.engines.partial import REFUSED, count_part, marginals_of, passes
-from sidelight.data.engines.spark import SparkSource, forget, silent_errors
+from sidelight.data.engines.spark import SparkSource, columns_of, forget, silent_errors
 from sidelight.data.engines.sql import SqlEngine
 from sidelight.data.engines.sql_people import word_names
 from sidelight.data.schema import Schema
@@ -76,10 +76,13 @@ class SparkSqlEngine(SqlEngine):
 
 
 class Lines:
-    """Lines that workers made, each of many records. Spark holds them until nobody asks any more."""
+    """Lines that workers made, each of many records. Spark holds them until nobody asks any more.
 
-    def __init__(self, source: SparkSource, frame: Any) -> None:
-        self.source = source
+    They must not lead back to the source that remembers them: Python would find out late that nobody asks.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self.session = frame.sparkSession
         self.frame = frame.persist()
         weakref.finalize(self, forget, self.frame).atexit = False
 
@@ -104,7 +107,6 @@ class SparkEngine:
         self.domain: Domain = schema.domain
         self.records = records
         self._blocks = blocks
-        self._spark = blocks.source
 
     def count(self, attrs: Attrs) -> Counts:
         return self.count_many([attrs])[0]
@@ -132,7 +134,7 @@ class SparkEngine:
         columns = ", ".join(f"{name} bigint" for name in [*words, "n"])
         with silent_errors():
             sent = mapped(self._blocks.frame, _finding(self.domain), columns)
-            *found, counts = self._spark.columns_of(sent.groupBy(*words).agg({"n": "sum"}))
+            *found, counts = columns_of(sent.groupBy(*words).agg({"n": "sum"}))
         if (counts < 0).any():
             raise DataError(_CHANGED)
         codes = np.column_stack(unpacked(found, shape, range(len(shape))))
@@ -143,13 +145,13 @@ class SparkEngine:
         # Attributes that nobody asks for are not handed over.
         places = sorted({place for attrs in marginals for place in self.domain.index(attrs)})
         domain = self.domain.project([self.domain.attrs[place] for place in places])
-        tasks = _tasks(self._spark.session, self.records)
+        tasks = _tasks(self._blocks.session, self.records)
         # PRIVACY: what is expected decides on speed alone; counts, and what is told of them, are the same.
         counting = _counting(domain, marginals, expected=-(-self.records // tasks))
         with silent_errors():
             asked = self._blocks.frame.select("n", "flags", *(f"a{place}" for place in places))
             sent = mapped(asked.coalesce(tasks), counting, "cell bigint, n bigint")
-            cells, counts = self._spark.columns_of(sent.groupBy("cell").agg({"n": "sum"}))
+            cells, counts = columns_of(sent.groupBy("cell").agg({"n": "sum"}))
         if (cells == REFUSED).any():
             raise DataError(_CHANGED)
         return marginals_of(cells, counts, domain, marginals)
@@ -173,13 +175,13 @@ class SparkPeople:
         return records, any(missing[-1:]), any(missing[:-1] + outside)
 
     def keeping(self, engine: Engine, unit: Unit, key: str) -> SparkEngine:
-        source, domain = self.pieces.source, self.schema.domain
-        tasks = _tasks(source.session, engine.records)
+        domain = self.schema.domain
+        tasks = _tasks(self.pieces.session, engine.records)
         with silent_errors():
             together = self.pieces.frame.select("bucket", "flags", "held").repartition(tasks, "bucket")
             keeping = _keeping(domain, records=unit.records, key=key)
             columns = spark_blocks.columns_of_blocks(self.schema)
-            kept = Lines(source, mapped(together.sortWithinPartitions("bucket"), keeping, columns))
+            kept = Lines(mapped(together.sortWithinPartitions("bucket"), keeping, columns))
         return SparkEngine(kept, self.schema, records=kept.survey()[0])
 
 
@@ -189,7 +191,7 @@ def blocks_of(source: SparkSource, schema: Schema) -> Lines:
         with silent_errors():
             names, frame = _raw(source, [column.name for column in schema.columns])
             sent = mapped(frame, _blocking(schema, names), spark_blocks.columns_of_blocks(schema))
-            source.blocks = schema, Lines(source, sent)
+            source.blocks = schema, Lines(sent)
     found: Lines = source.blocks[1]
     return found
 
@@ -200,7 +202,7 @@ def people_of(source: SparkSource, schema: Schema, person: str) -> SparkPeople:
         names, frame = _raw(source, [*(column.name for column in schema.columns), person])
         splitting = _splitting(schema, names, person, buckets=_tasks(source.session))
         sent = mapped(frame, splitting, spark_blocks.COLUMNS_OF_PIECES)
-        return SparkPeople(Lines(source, sent), schema, person)
+        return SparkPeople(Lines(sent), schema, person)
 
 
 def _raw(source: SparkSource, names: Sequence[str]) -> tuple[list[str], Any]:
@@ -238,10 +240,11 @@ def _worker_version(session: Any) -> str | None:
     """The version of sidelight in Python workers; None where there are no workers, or it is not there."""
     errors = need("pyspark.errors", "to count a Spark table")
     java = need("py4j.protocol", "to count a Spark table")
-    try:
-        ((found,),) = mapped(session.range(0, 1, 1, 1), _tell_version, "version string").collect()
-    except (errors.PySparkException, java.Py4JJavaError):  # the latter where there is no such Python
-        return None
+    with silent_errors():
+        try:
+            ((found,),) = mapped(session.range(0, 1, 1, 1), _tell_version, "version string").collect()
+        except (errors.PySparkException, java.Py4JJavaError):  # the latter where there is no such Python
+            return None
     return str(found)
 
 

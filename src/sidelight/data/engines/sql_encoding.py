@@ -247,10 +247,11 @@ def values_sql(source: SqlSource, schema: Schema, person: str | None = None) -> 
 def _encode_part(source: SqlSource, part: Part, schema: Schema, person: str | None) -> str:
     sql = source.dialect
     prepared = _values_of_part(source, part, schema, person)
-    codes = [
-        f"{_code(sql, column, _kind_read(source, part, column), i)} AS a{i}"
-        for i, column in enumerate(schema.columns)
-    ]
+    codes = []
+    for i, column in enumerate(schema.columns):
+        kind = _kind_read(source, part, column)
+        code = _code_of_whole if _stays_whole(schema, column, kind) else _code
+        codes.append(f"{code(sql, column, kind, i)} AS a{i}")
     people = [] if person is None else ["p", "pu"]
     rules = read_rules(sql, schema.constraints, schema.columns, REFUSED_OUTSIDE)
     if not rules:
@@ -285,6 +286,8 @@ def _values_of_part(source: SqlSource, part: Part, schema: Schema, person: str |
             comma = source.kind == "file.csv" and schema.file.decimal == ","
             pieces = numbers.layers(sql, column, x, i, comma=comma)
             value, is_unread = numbers.value_of_text(sql, column, i)
+        elif _stays_whole(schema, column, kind):
+            value, is_unread = x, "FALSE"
         else:
             value, is_unread = _value(sql, column, x, kind)
         cut = [own + more for own, more in zip_longest(cut, pieces, fillvalue=list[str]())]
@@ -345,6 +348,16 @@ def _value(sql: Dialect, column: Column, x: str, kind: ValueKind | None) -> tupl
     return f"CAST({x} AS {sql.double})", "FALSE"
 
 
+def _stays_whole(schema: Schema, column: Column, kind: ValueKind | None) -> bool:
+    """Whether whole numbers are compared as they are, which is several times faster than as float64.
+
+    Bounds are below 2⁵³, so a number that has no float64 of its own is outside either way. Constraints
+    compare values, which are float64.
+    """
+    is_unit = isinstance(column, IntegerColumn) and column.is_unit
+    return kind == "integer" and is_unit and not schema.constraints
+
+
 def _prefix(sql: Dialect, column: CategoricalColumn, x: str, kind: ValueKind) -> tuple[str, str]:
     """The first characters of text or of a whole number; real numbers are printed by no two engines alike."""
     if kind in UNPRINTED:
@@ -393,6 +406,20 @@ def _code(sql: Dialect, column: Column, kind: ValueKind | None, i: int) -> str:
             cases.append(f"WHEN {_is_outside(sql, column, v)} THEN {outside}")
         otherwise = _bin(sql, column, v)
     return f"CASE {' '.join(cases)} ELSE {otherwise} END"
+
+
+def _code_of_whole(sql: Dialect, column: Column, kind: ValueKind | None, i: int) -> str:
+    """The same for whole numbers that each have a bin of their own."""
+    assert isinstance(column, IntegerColumn)
+    v, first, last = f"v{i}", f"({column.first})", f"({column.last})"
+    missing = REFUSED_MISSING if column.missing_code is None else column.missing_code
+    outside = REFUSED_OUTSIDE if column.other_code is None else column.other_code
+    named = "".join(f"WHEN {v} = {sql.number(number)} THEN {missing} " for number in column.missing_numbers)
+    inside = f"WHEN {v} BETWEEN {first} AND {last} THEN CAST({v} AS BIGINT) - {first}"
+    otherwise = str(outside)
+    if column.outside == "clamp":
+        otherwise = f"CASE WHEN {v} < {first} THEN 0 ELSE {column.declared - 1} END"
+    return f"CASE WHEN {v} IS NULL THEN {missing} {named}{inside} ELSE {otherwise} END"
 
 
 def _label(sql: Dialect, label: Label, kind: ValueKind | None) -> str | None:
