@@ -29,27 +29,16 @@ from importlib.metadata import version
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from sidelight._extras import need
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines import spark_blocks
-from sidelight.data.engines.base import (
-    Codes,
-    Counts,
-    Engine,
-    Tell,
-    require_countable,
-    smallest_dtype,
-    tell_nobody,
-)
-from sidelight.data.engines.kept_records import packed, unpacked
-from sidelight.data.engines.partial import REFUSED, count_part, marginals_of, passes
+from sidelight.data.engines.base import Counts, Engine
+from sidelight.data.engines.kept_records import Word
+from sidelight.data.engines.partial import PartialEngine, count_part, distinct_of_part
 from sidelight.data.engines.spark import SparkSource, columns_of, forget, silent_errors
 from sidelight.data.engines.sql import SqlEngine
 from sidelight.data.engines.sql_people import word_names
 from sidelight.data.schema import Schema
-from sidelight.errors import DataError
 from sidelight.privacy.unit import Unit
 
 SETTING = "spark.sidelight.workers"
@@ -61,8 +50,6 @@ _TASKS_A_CORE, _FEWEST_TASKS = 4, 64
 """At most so many tasks count: enough that no slow one holds all up, few enough to send little."""
 _RECORDS_A_TASK = 1 << 21
 """Records that are worth a further task."""
-_REFUSED = -(1 << 48)
-"""The number of a block that is refused: below 0 with any records beside it, and with many more blocks."""
 
 _can_run: "WeakKeyDictionary[Any, bool]" = WeakKeyDictionary()
 
@@ -98,53 +85,18 @@ class Lines:
         return records, missing, outside
 
 
-class SparkEngine:
+class SparkEngine(PartialEngine):
     """Counts codes that Spark holds, in Python workers."""
 
     counting = BY_WORKERS
 
     def __init__(self, blocks: Lines, schema: Schema, *, records: int) -> None:
-        self.domain: Domain = schema.domain
-        self.records = records
+        super().__init__(schema.domain, records=records)
         self._blocks = blocks
 
-    def count(self, attrs: Attrs) -> Counts:
-        return self.count_many([attrs])[0]
-
-    def count_many(self, marginals: Sequence[Attrs], tell: Tell = tell_nobody) -> list[Counts]:
-        require_countable(self.domain, marginals)
-        counted: dict[Attrs, Counts] = {(): np.array(self.records, dtype=np.int64)}
-        wanted = dict.fromkeys(self.domain.canonical(attrs) for attrs in marginals)
-        for some in passes(self.domain, [attrs for attrs in wanted if attrs]):
-            counted |= self._count_in_workers(some)
-            tell((len(counted) - 1) / len(wanted))
-        canonical = self.domain.canonical
-        return [
-            counted[canonical(attrs)].transpose([canonical(attrs).index(attr) for attr in attrs])
-            for attrs in marginals
-        ]
-
-    def codes(self) -> Codes:
-        """All records as codes, in no particular order: equal ones follow each other."""
-        codes, times = self.distinct()
-        return np.repeat(codes, times, axis=0)
-
-    def distinct(self) -> tuple[Codes, Counts]:
-        shape, words = self.domain.shape, word_names(self.domain.shape)
-        columns = ", ".join(f"{name} bigint" for name in [*words, "n"])
-        with silent_errors():
-            sent = mapped(self._blocks.frame, _finding(self.domain), columns)
-            *found, counts = columns_of(sent.groupBy(*words).agg({"n": "sum"}))
-        if (counts < 0).any():
-            raise DataError(_CHANGED)
-        codes = np.column_stack(unpacked(found, shape, range(len(shape))))
-        order = np.lexsort(codes.T[::-1])
-        return codes[order].astype(smallest_dtype(max(shape))), counts[order]
-
-    def _count_in_workers(self, marginals: Sequence[Attrs]) -> dict[Attrs, Counts]:
-        # Attributes that nobody asks for are not handed over.
-        places = sorted({place for attrs in marginals for place in self.domain.index(attrs)})
-        domain = self.domain.project([self.domain.attrs[place] for place in places])
+    def _cells(
+        self, places: Sequence[int], domain: Domain, marginals: Sequence[Attrs]
+    ) -> tuple[Counts, Counts]:
         tasks = _tasks(self._blocks.session, self.records)
         # PRIVACY: what is expected decides on speed alone; counts, and what is told of them, are the same.
         counting = _counting(domain, marginals, expected=-(-self.records // tasks))
@@ -152,12 +104,15 @@ class SparkEngine:
             asked = self._blocks.frame.select("n", "flags", *(f"a{place}" for place in places))
             sent = mapped(asked.coalesce(tasks), counting, "cell bigint, n bigint")
             cells, counts = columns_of(sent.groupBy("cell").agg({"n": "sum"}))
-        if (cells == REFUSED).any():
-            raise DataError(_CHANGED)
-        return marginals_of(cells, counts, domain, marginals)
+        return cells, counts
 
-
-_CHANGED = "the table was changed while it was being counted, and no longer fits."
+    def _distinct_words(self) -> tuple[Sequence[Word], Counts]:
+        words = word_names(self.domain.shape)
+        columns = ", ".join(f"{name} bigint" for name in [*words, "n"])
+        with silent_errors():
+            sent = mapped(self._blocks.frame, _finding(self.domain), columns)
+            *found, counts = columns_of(sent.groupBy(*words).agg({"n": "sum"}))
+        return found, counts
 
 
 @dataclass(frozen=True)
@@ -333,11 +288,7 @@ def _finding(domain: Domain) -> Callable[[Batches], Batches]:
 
         names = word_names(domain.shape)
         for codes in spark_blocks.codes_of_blocks(batches, domain):
-            if codes is None:
-                words, times = [np.array([0])] * len(names), np.array([_REFUSED])
-            else:
-                found, times = np.unique(np.array(packed(codes, domain.shape)), axis=1, return_counts=True)
-                words = list(found)
+            words, times = distinct_of_part(codes, domain)
             columns = dict(zip([*names, "n"], [*words, times], strict=True))
             yield pa.RecordBatch.from_pydict({name: pa.array(c) for name, c in columns.items()})
 
