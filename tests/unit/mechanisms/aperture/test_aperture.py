@@ -182,9 +182,9 @@ def test_a_marginal_with_an_attribute_that_no_public_record_tells_of_is_trusted_
     beliefs = Beliefs(prior, 1000.0)
 
     assert beliefs.sampling(("a",)) == pytest.approx(3.0)
-    # Of two values, and of relations a third of what is possible: 1 + n/2 and 1 + n/40.
+    # Of two values, and of relations: 1 + n/2 and 1 + n/4.
     assert beliefs.sampling(("b",)) == pytest.approx(501.0)
-    assert beliefs.sampling(("a", "b")) == pytest.approx(26.0)
+    assert beliefs.sampling(("a", "b")) == pytest.approx(251.0)
 
 
 def test_what_is_learned_of_an_absent_attribute_is_not_held_against_the_others():
@@ -238,7 +238,7 @@ def test_the_card_says_how_far_the_aperture_opened(toy):
 def test_moving_is_counted_from_public_data_as_they_were_before_anything_was_cut_off(toy, monkeypatch):
     curator, _ = toy.curator(rho="2")
     public = table_like(toy, 300, 3)
-    monkeypatch.setattr(Arbiter, "to_cut", lambda *_: (0, ["b"]))
+    monkeypatch.setattr(Arbiter, "to_cut", lambda *_, **__: (0, ["b"]))
 
     made = Aperture(max_rounds=4).run(curator, toy.workload, public=public)
 
