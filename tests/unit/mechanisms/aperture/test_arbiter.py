@@ -105,7 +105,7 @@ def test_no_more_is_taken_than_what_public_data_alone_would_have(prior):
     timid = replace(prior, sample_share=0.2, others=())
     shares = set()
     for seed in range(12):
-        release = CRAMPED.run(curator_of("1/1000000", seed=seed), WORKLOAD, public=timid)
+        release = CRAMPED.run(curator_of("1/100000", seed=seed), WORKLOAD, public=timid)
         shares.add(release.aperture.records_share)
 
     # With hardly any noisy answer worth following, the weights stay about as even as they were.
