@@ -2,7 +2,7 @@
 
     y_a ← M_a(D) + 𝒩(0, σ²)  for every attribute a                                              measure
     q ← a Markov random field of the public records, smoothed                                   free
-    cut off from q the attributes that the arbiter says                                         select
+    cut off from q the attributes that the arbiter says; if there are any, ask it once more     select
     while an attribute's answers leave much in doubt:  ask for it again                         measure
     twelve times:
         c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)                                            select
@@ -98,7 +98,8 @@ class Aperture(Mechanism):
     select_share: float = 0.1
     """Share of each round that selects."""
     contest_share: float = 0.04
-    """Share of the budget that asks whether the public relations hold, where it can tell; 0 trusts them."""
+    """Share of the budget that asks whether the public relations hold, where it can tell; 0 trusts them. Once
+    more if there are several public tables, and twice more where some relations do not hold."""
     mixture_share: float = 0.03
     """Share of the budget that chooses how much to take of what stands beside the tree: other trees, and
     public records. With 0 none is taken, and no public record is in the release."""
@@ -211,7 +212,13 @@ class Aperture(Mechanism):
             candidates = [prior, *without_doubted(prior, singles, n)]
             models = [taken_in(one, singles, n)[0] for one in candidates]
             place, cut = arbiter.to_cut(models, prior.related, cost)
-            prior = without_false_values(prior.without(cut), singles, n) if cut else candidates[place]
+            left = without_false_values(prior.without(cut), singles, n) if cut else candidates[place]
+            if len(prior.related) / 2 < len(left.related) < len(prior.related):
+                # Some proved false, and most are left: those are looked at more closely.
+                model, _ = taken_in(left, singles, n)
+                _, cut = arbiter.to_cut([model], left.related, cost * 2, is_doubted=True)
+                left = without_false_values(left.without(cut), singles, n) if cut else left
+            prior = left
         return seen, prior
 
     def _asked_again(
@@ -331,13 +338,14 @@ class Aperture(Mechanism):
         any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
         first = allotment.split(self.one_way_share)[0]
-        contests = allotment.split(self.contest_share)[0] * 2
+        # Which of several tables; which relations; and, for twice as much, which of those that are left.
+        contests = allotment.split(self.contest_share)[0] * 4
         mixture = allotment.split(self.mixture_share)[0]
         left = allotment.value - sum(cost.value for cost in (total, first, contests, mixture))
         if left <= 0:
             raise SettingError(
-                "total_share, one_way_share, mixture_share and twice contest_share are together more than "
-                "the whole budget. Lower one of them."
+                "total_share, one_way_share, mixture_share and four times contest_share are together more "
+                "than the whole budget. Lower one of them."
             )
         rounds = self._most_rounds(workload.closure(domain))
         costs = [total, first / ones, *self._least_costs(type(allotment)(left), rounds)]

@@ -7,7 +7,8 @@ by Δ₁ of a single marginal, however many marginals and candidates there are (
 hundredths of the budget tell a good description from a false one. It is asked
 
 - **at the start**, after the answers to single attributes: which public relations hold? All of them; all but
-  those of some attributes, for (nearly) every set of attributes; none; or nothing public at all;
+  those of some attributes, for (nearly) every set of attributes; none; or nothing public at all. Where some
+  do not and most do, it is asked once more, of those that are left;
 - **at the end**: how much of what stands beside the tree is mixed into it (other trees, and public records,
   after the same answers), or whether all of it is worse than what the same answers say without public
   relations.
@@ -90,18 +91,19 @@ class Arbiter:
         return self.choose(LeastError(models, each, weights=self.weights, total=self.total), cost)
 
     def to_cut(
-        self, models: Sequence[ManyCountSource], open_: Sequence[str], cost: Cost
+        self, models: Sequence[ManyCountSource], open_: Sequence[str], cost: Cost, *, is_doubted: bool = False
     ) -> tuple[int, list[str]]:
         """Which model leads, by its place; and which of the open attributes are to be cut off if the first.
 
-        All models follow the answers to single attributes, and the first has all public relations. Cutting
-        off needs no fit: it says its own marginal of the rest, times what is cut off.
+        All models follow the answers to single attributes, and the first has all public relations that are
+        left; ``is_doubted`` says that others proved false. Cutting off needs no fit: it says its own marginal
+        of the rest, times what is cut off.
         """
         sets, others = sets_to_cut(len(open_)), len(models) - 1
         contest = Contest(
             models, cut_off(self.curator.domain, open_, sets, others), weights=self.weights, total=self.total,
-            log_odds=odds_of_cuts(len(open_), others),
-            handicaps=[0.0] + [_MATTERS * self.total] * (len(sets) + others - 1),
+            log_odds=odds_of_cuts(len(open_), others, is_doubted=is_doubted),
+            handicaps=[0.0] + [0.0 if is_doubted else _MATTERS * self.total] * (len(sets) + others - 1),
         )  # fmt: skip
         chosen = self.choose(contest, cost)
         if chosen >= len(sets):
@@ -146,9 +148,14 @@ def sets_to_cut(attributes: int) -> NDArray[np.bool_]:
     return sets
 
 
-def odds_of_cuts(attributes: int, others: int) -> list[float]:
-    """Log-odds of all sets to cut off: each size is as likely as any other; and of other models."""
+def odds_of_cuts(attributes: int, others: int, *, is_doubted: bool = False) -> list[float]:
+    """Log-odds of all sets to cut off: each size is as likely as any other; and of other models.
+
+    Once some proved false, each of the rest may be by itself.
+    """
     sizes = sets_to_cut(attributes).sum(axis=1).tolist()
+    if is_doubted:
+        return [-_FAITH * size for size in sizes]
     even = [math.log(attributes) + math.log(math.comb(attributes, size)) for size in sizes[1:]]
     return [0.0, *(-_FAITH - one for one in even), *[-_FAITH - math.log(max(others, 1))] * others]
 

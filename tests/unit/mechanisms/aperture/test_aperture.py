@@ -187,6 +187,12 @@ def test_a_marginal_with_an_attribute_that_no_public_record_tells_of_is_trusted_
     assert beliefs.sampling(("a", "b")) == pytest.approx(26.0)
 
 
+def test_without_public_data_relations_may_move_as_much_as_anything():
+    beliefs = Beliefs(Prior.nothing(Domain.of({"a": 2, "b": 2})), 1000.0)
+
+    assert beliefs.sampling(("a", "b")) == pytest.approx(251.0)
+
+
 def test_what_is_learned_of_an_absent_attribute_is_not_held_against_the_others():
     """Relations of b, which public data lack, are far off; those of a and c are as in public."""
     domain = Domain.of({"a": 2, "b": 2, "c": 2})
@@ -208,14 +214,14 @@ def test_what_is_learned_of_an_absent_attribute_is_not_held_against_the_others()
 def test_without_public_data_single_attributes_get_more_of_the_budget(toy):
     spent = {}
     for public in (table_like(toy, 3000, 3), None):
-        curator, _ = toy.curator(rho="1/1000")
+        curator, _ = toy.curator(rho="1/10000")
 
         release = Aperture(max_rounds=2).run(curator, toy.workload, public=public)
 
         ones = [event for event in curator.events if isinstance(event, Gaussian)][
             : 3 + len(release.aperture.asked_again)
         ]
-        spent[public is None] = float(sum(event.cost.value for event in ones) * 1000)
+        spent[public is None] = float(sum(event.cost.value for event in ones) * 10_000)
 
     assert spent[True] > 0.2
     assert spent[False] < spent[True]
@@ -238,7 +244,7 @@ def test_the_card_says_how_far_the_aperture_opened(toy):
 def test_moving_is_counted_from_public_data_as_they_were_before_anything_was_cut_off(toy, monkeypatch):
     curator, _ = toy.curator(rho="2")
     public = table_like(toy, 300, 3)
-    monkeypatch.setattr(Arbiter, "to_cut", lambda *_: (0, ["b"]))
+    monkeypatch.setattr(Arbiter, "to_cut", lambda *_, **__: (0, ["b"]))
 
     made = Aperture(max_rounds=4).run(curator, toy.workload, public=public)
 
