@@ -434,11 +434,6 @@ def spark_lost(folder: Path) -> Row:
     return _spark(Row("Spark lost", how), folder, "java")
 
 
-def spark_cut(folder: Path) -> Row:
-    how = "cut off from its Java process each time that it is asked something; a new session goes on"
-    return _spark(Row("connection to Spark lost", how), folder, "network")
-
-
 def spark_workers(folder: Path) -> Row:
     how = "a Python worker, then a whole executor, is killed while it encodes, and while it counts"
     return _spark(Row("Spark's workers lost", how), folder, "workers")
@@ -478,7 +473,6 @@ FAULTS: dict[str, Callable[[Path], Row]] = {
     "postgres-gone": postgres_gone,
     "table": table_lost,
     "spark": spark_lost,
-    "spark-cut": spark_cut,
     "spark-workers": spark_workers,
 }
 ON_DISKS = {"disk-full", "read-only"}

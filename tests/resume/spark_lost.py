@@ -1,6 +1,6 @@
-"""Takes Spark away under a release: its Java process, the connection to it, a worker or an executor.
+"""Takes Spark away under a release: its Java process, a worker or an executor.
 
-    python tests/resume/spark_lost.py FOLDER java | network | workers
+    python tests/resume/spark_lost.py FOLDER java | workers
 
 Prints how each run ended, as JSON: whether it stopped, and whether in the end there was the same release,
 paid for once. Where Spark is gone, a new session goes on; Spark replaces workers and executors by itself.
@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -66,16 +65,6 @@ def end(spark: Any) -> None:
         spark.sparkContext._gateway.proc.kill()
 
 
-def cut(spark: Any) -> None:
-    """The connections to the Java process end, and there are no new ones."""
-    client = spark.sparkContext._gateway._gateway_client
-    for connection in list(client.deque):
-        with contextlib.suppress(OSError):
-            connection.socket.shutdown(socket.SHUT_RDWR)
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        client.port = nobody.getsockname()[1]
-
-
 @contextlib.contextmanager
 def losing(lose: Callable[[], None], place: int) -> Iterator[list[int]]:
     """Lose something the moment before Spark is asked for the so manieth time; tells when it was."""
@@ -129,17 +118,14 @@ def told(at: Any, found: dict[str, Any], calm: dict[str, Any], *, stops: bool) -
     }
 
 
-def spark_gone(folder: Path, fault: str) -> list[dict[str, Any]]:
+def spark_gone(folder: Path) -> list[dict[str, Any]]:
     """Gone each time that it is asked something, until a run asks no more."""
     calm, spark = run(folder / "calm", session())
     found = []
     for place in count():
 
         def lose(spark: Any = spark) -> None:
-            if fault == "network":
-                cut(spark)
-            else:
-                os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+            os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
 
         with losing(lose, place) as lost:
             ended, spark = run(folder / f"gone{place}", spark)
@@ -203,7 +189,7 @@ def main() -> None:
     folder, fault = Path(sys.argv[1]), sys.argv[2]
     os.chdir(folder)
     faults.steady_noise()
-    found = workers_gone(folder) if fault == "workers" else spark_gone(folder, fault)
+    found = workers_gone(folder) if fault == "workers" else spark_gone(folder)
     sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
     os._exit(0)
