@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -90,7 +91,14 @@ def test_two_tabs_two_people_and_two_studios_start_one_run(curator, stage):
     assert spent(stage) == 1
 
 
-def test_fifty_clicks_at_once_start_one_run(curator, stage):
+def test_fifty_clicks_at_once_start_one_run(curator, stage, monkeypatch):
+    take = store.take
+
+    def late(path, to):
+        time.sleep(0.02)  # so that others look at the plan meanwhile
+        return take(path, to)
+
+    monkeypatch.setattr(store, "take", late)
     form, ready = confirmed(curator), threading.Barrier(8)
     person = stage.people.of(next(iter(curator.client.cookies.values())))
     frozen = [Plans(stage.again().place()).latest() for _ in range(8)]
@@ -103,6 +111,24 @@ def test_fifty_clicks_at_once_start_one_run(curator, stage):
         started = sum(clicking.map(click, frozen))
 
     assert started == 1
+    assert len(stage.pending) == 1
+
+
+def test_there_is_no_new_number_before_the_run_of_the_last_one_has_begun(curator, stage, monkeypatch):
+    form, got, seen, start = confirmed(curator), [], [], Jobs.start
+    looking = threading.Thread(target=lambda: got.append(plan(stage).spending_number()))
+
+    def watched(*asked, **more):
+        looking.start()
+        looking.join(0.5)
+        seen.extend(got)
+        return start(*asked, **more)
+
+    monkeypatch.setattr(Jobs, "start", watched)
+    spend(curator, form)
+    looking.join()
+
+    assert (seen, got) == ([], [None])
     assert len(stage.pending) == 1
 
 

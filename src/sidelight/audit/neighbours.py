@@ -1,7 +1,7 @@
 """Two tables that differ in all the records one person may have, under each unit.
 
 The planted bug is the same for all that is audited: the person has twice as many records as the unit says, so
-half the noise that is due.
+half the noise that is due (a quarter, where an attack cannot see what half of the budget is spent on).
 """
 
 from collections.abc import Callable, Sequence
@@ -40,31 +40,37 @@ class Asked:
     unit: Unit
     budget: Budget
     is_planted: bool
+    own: int = 0
+    """The value of the person's records in the first table."""
+    others: tuple[int, ...] = (0, 1) * OTHERS
+    """The values of the other records."""
+    times: int = 2
+    """How many times the records that the unit allows the planted bug gives the person."""
 
     @property
     def records(self) -> int:
         """How many records the person has."""
-        return self.unit.records * (2 if self.is_planted else 1)
+        return self.unit.records * (self.times if self.is_planted else 1)
 
     @property
     def tables(self) -> tuple[Table, Table]:
-        """Two tables that differ in one person's records: 0 in the one, and 1 or not there in the other."""
-        moved = 1 if self.unit.relation == "replace" else None
-        return self._table(0), self._table(moved)
+        """Two tables that differ in one person's records: of another value in the second, or not there."""
+        moved = 1 - self.own if self.unit.relation == "replace" else None
+        return self._table(self.own), self._table(moved)
 
     def _table(self, value: int | None) -> Table:
         if self.unit.person is not None:
             return self._people(value)
         own = [] if value is None else [value] * self.records
-        return Table.of_codes(DOMAIN, np.array([*own, *[0, 1] * OTHERS])[:, None])
+        return Table.of_codes(DOMAIN, np.array([*own, *self.others])[:, None])
 
     def _people(self, value: int | None) -> Table:
         """Somebody has ten records of this value, of which some are kept."""
         import pyarrow as pa
 
         own = [] if value is None else [value] * 10
-        who = [*["x"] * len(own), *(f"p{place // 2}" for place in range(2 * OTHERS))]
-        frame = pa.table({"who": who, "a": [*own, *[0, 1] * OTHERS]})
+        who = [*["x"] * len(own), *(f"p{place // 2}" for place in range(len(self.others)))]
+        frame = pa.table({"who": who, "a": [*own, *self.others]})
         used = self.unit.with_records(self.records)
         kept = Table.read(frame, SCHEMA, unit=used).keeping(used, _KEY)
         kept.kept = self.unit  # which the planted bug only says

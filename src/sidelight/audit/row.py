@@ -76,16 +76,18 @@ def audited(
     """Attack a subject under a unit."""
     began = time.process_time()
     budget = subject.budget
-    case = subject.case(Asked(unit=UNITS[unit], budget=budget, is_planted=is_planted))
+    case = subject.case(Asked(unit=UNITS[unit], budget=budget, is_planted=is_planted, times=subject.times))
     audit = attack(
         case.statistic, case.neighbours, delta=budget.delta,
         runs=subject.runs if runs is None else runs, confidence=confidence,
     )  # fmt: skip
-    found = audit.found(case.claim)
+    found, claimed = audit.found(case.claim), budget.epsilon
     if not isinstance(case.claim, Epsilon):
-        # ρ was claimed and ρ was found; both are told as the ε that they are at the same δ.
+        # ρ was claimed and ρ was found; both are told as the ε that they are at the same δ. A mechanism may
+        # claim less than the budget allows it: MWEM+PUB does, by its paper's composition.
         found = convert.epsilon_of(found, budget.delta) if math.isfinite(found) else math.inf
+        claimed = min(claimed, convert.epsilon_of(float(case.claim), budget.delta))
     return Row(
-        subject=name, unit=unit, is_planted=is_planted, epsilon=budget.epsilon, delta=budget.delta,
+        subject=name, unit=unit, is_planted=is_planted, epsilon=claimed, delta=budget.delta,
         found=found, confidence=confidence, runs=audit.runs, seconds=round(time.process_time() - began, 1),
     )  # fmt: skip

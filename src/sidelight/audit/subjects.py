@@ -17,9 +17,12 @@ from sidelight.audit.transcript import likelihood_ratios
 from sidelight.data.table import Table
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget
+from sidelight.queries.query import Cell
 from sidelight.queries.workload import Workload
 
 WORKLOAD = Workload.marginals(DOMAIN, degree=1)
+CELL = Workload([Cell(("a",), (0,))])
+"""For mechanisms that measure one cell a round: the one that the neighbours differ in, whatever the unit."""
 PUBLIC = Table.of_codes(DOMAIN, np.array([[0], [1]] * 10))
 ZCDP = Budget(epsilon=8.0, delta=1e-6)
 PURE = Budget(epsilon=2.0, delta=0.0)
@@ -38,6 +41,8 @@ class Subject:
     """On each of the two tables, unless somebody says otherwise."""
     units: tuple[str, ...] = tuple(UNITS)
     """The units that it takes."""
+    times: int = 2
+    """How many times its records the planted bug gives a person."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +52,20 @@ class _Mechanism:
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     public: Table | None = None
+    workload: Workload = WORKLOAD
 
     def __call__(self, asked: Asked) -> Case:
         mechanism, tables = mechanism_of(self.name, dict(self.settings)), asked.tables
         public: Any = self.public
         if self.name == "aperture":  # fitted once, and not in every run
-            public = mechanism.prior(PUBLIC, DOMAIN, WORKLOAD.closure(DOMAIN))  # type: ignore[attr-defined]
+            public = mechanism.prior(PUBLIC, DOMAIN, self.workload.closure(DOMAIN))  # type: ignore[attr-defined]
 
         def statistic(table: Table, seed: int) -> Sequence[float]:
             return likelihood_ratios(
                 mechanism,
                 table,
                 tables,
-                WORKLOAD,
+                self.workload,
                 budget=asked.budget,
                 unit=asked.unit,
                 public=public,
@@ -70,7 +76,12 @@ class _Mechanism:
 
 
 def _dualquery(asked: Asked) -> Case:
-    """One round that sees the data, with as large a step as the budget pays for: ρ = s (2ηk/n)²/8."""
+    """One round that sees the data, with as large a step as the budget pays for: ρ = s (2ηk/n)²/8.
+
+    The other records are all as the first synthetic one, which no data decide on: where that already answers
+    everything, a person decides what is drawn; with larger errors, chance would play no part.
+    """
+    asked = replace(asked, own=1, others=(0,) * 2 * OTHERS)
     draws, n = 12, 2 * OTHERS + asked.records
     share = 1.0 if asked.unit.total_is_public else 0.9
     step = 0.9 * math.sqrt(2 * share * float(asked.budget.rho()) / draws) * n / asked.unit.records
@@ -95,8 +106,8 @@ SUBJECTS: dict[str, Subject] = {
         budget=PURE,
         is_one_shot=True,
     ),
-    "mwem-pub": Subject(case=_Mechanism("mwem-pub", {"rounds": 1}, PUBLIC)),
-    "pmw-pub": Subject(case=_Mechanism("pmw-pub", _ALL_TO_NOISE, PUBLIC)),
+    "mwem-pub": Subject(case=_Mechanism("mwem-pub", {"rounds": 1}, PUBLIC, CELL), times=4),
+    "pmw-pub": Subject(case=_Mechanism("pmw-pub", _ALL_TO_NOISE, PUBLIC, CELL)),
     "aim": Subject(case=_Mechanism("aim", {"rounds_per_attribute": 2, "select_share": 0.02}), runs=400),
     "mst": Subject(case=_Mechanism("mst"), runs=400),
     "jam": Subject(
@@ -104,7 +115,7 @@ SUBJECTS: dict[str, Subject] = {
         runs=400,
     ),
     "aperture": Subject(case=_Mechanism("aperture", _APERTURE), runs=300),
-    "dualquery": Subject(case=_dualquery, runs=300),
+    "dualquery": Subject(case=_dualquery, runs=300, times=4),
     "gem": Subject(case=_Mechanism("gem", _ALL_TO_NOISE | _TINY_NETWORK), runs=200),
     "gem-pub": Subject(
         case=_Mechanism("gem-pub", _ALL_TO_NOISE | _TINY_NETWORK | {"public_steps": 1}, PUBLIC), runs=200
@@ -113,7 +124,7 @@ SUBJECTS: dict[str, Subject] = {
     "quantile": Subject(case=numbers.median, budget=PURE, is_one_shot=True),
     "screen": Subject(case=numbers.screen, budget=PURE, is_one_shot=True, units=_PUBLIC_TOTAL),
     "labels": Subject(case=numbers.labels, is_one_shot=True),
-    "edges": Subject(case=numbers.edge, runs=400),
+    "edges": Subject(case=numbers.edge, runs=1000),
 }
 
 

@@ -8,13 +8,17 @@
     plans/N/number                      the single-use number that a spend needs; absent while one is used
     plans/N/used/…                      numbers that were used, one a file
 
-There is one number at a time, and using it is one rename: of two POSTs with it, in two tabs or two studios,
-one finds it gone. A new number comes only once the job of the last one is over and the plan is not done.
+    plans/N/lock                        held while a number is looked at, made or used
+
+There is one number at a time: of two POSTs with it, in two tabs or two studios, one finds it gone. A new
+number comes only once the job of the last one is over and the plan is not done. Whoever uses a number holds
+the lock until its job has begun: meanwhile the plan looks as if it still waited, and others would make one.
 """
 
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -201,14 +205,19 @@ class FrozenPlan:
 
     def spending_number(self) -> str | None:
         """The number that a spend needs now; None where the plan cannot be carried out now."""
+        with self._alone():
+            return self._number()
+
+    def _number(self) -> str | None:
         if self.stage() not in ("ready", "resumable"):
             return None
         path = self.folder / "number"
         store.claim(path, secrets.token_urlsafe(24))
-        try:
-            return path.read_text(encoding="utf-8") or None
-        except FileNotFoundError:  # used in this very moment
-            return None
+        return path.read_text(encoding="utf-8") or None
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """PRIVACY: between looking at the number and the start of its run, nobody gets another one."""
+        return store.alone(self.folder / "lock")
 
     def lacks_second(self, *, two_people: bool) -> bool:
         """Whether the studio demands two people, and this plan was asked for before it did."""
@@ -225,18 +234,16 @@ class FrozenPlan:
                 "the plan again. Nothing was read and nothing was charged."
             )
         made = self.made()
-        if made is None or made.digest != digest or self.spending_number() is None:
+        if made is None or made.digest != digest:
             return None
-        path = self.folder / "number"
-        try:
-            is_it = secrets.compare_digest(path.read_text(encoding="utf-8").encode(), number.encode())
-        except FileNotFoundError:
-            return None
-        used = store.private_folder(self.folder / "used")
-        # PRIVACY: of all who come with this number, the one whose rename succeeds may spend.
-        if not is_it or not store.take(path, used / secrets.token_hex(8)):
-            return None
-        return Jobs(self.place).start("release", person.name, plan=self.number)
+        with self._alone():
+            needed = self._number()
+            if needed is None or not secrets.compare_digest(needed.encode(), number.encode()):
+                return None
+            used = store.private_folder(self.folder / "used")
+            if not store.take(self.folder / "number", used / secrets.token_hex(8)):
+                return None
+            return Jobs(self.place).start("release", person.name, plan=self.number)
 
     def close(self) -> None:
         """Never carry it out again."""

@@ -1,12 +1,16 @@
 """The studio's own files: JSON that its owner alone can read, written whole or not at all.
 
 Everything that the studio knows is in such files, so that two studios may serve one folder, and a restarted
-one finds what it left. Whoever makes a file first with ``claim`` has it; a rename decides who takes a number.
+one finds what it left. Whoever makes a file first with ``claim`` has it; a rename decides who takes a link.
+What is looked at and then changed, is so ``alone``.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -75,3 +79,17 @@ def take(path: Path, to: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """While nobody else is here who came by the same file; others wait, in this process and in others."""
+    try:
+        held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be opened: {error.strerror}.") from error
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
