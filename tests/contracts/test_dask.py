@@ -12,6 +12,8 @@ from sidelight.data.misfits import check
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, MisfitError
+from sidelight.privacy.unit import Unit
+from sidelight.statistics.columns import read_columns
 from sidelight.testing import SeededNoise
 
 dask = pytest.importorskip("dask")
@@ -87,6 +89,57 @@ def test_a_partition_that_cannot_be_read_tells_nothing_of_it():
     assert str(caught.value) == "Dask could not read the table (ValueError)."
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda private: Table.read(private.sort_values("age"), SCHEMA),
+        lambda private: Schema.draft(private),
+        lambda private: read_columns(private, ["age"]),
+    ],
+)
+def test_no_way_to_read_a_partition_tells_of_it(ask):
+    @dask.delayed
+    def failing():
+        raise ValueError(f"cannot parse {SECRET}")
+
+    private = frames.from_delayed([dask.delayed(people(40)), failing()], meta=people(0), verify_meta=False)
+
+    with pytest.raises(Exception) as caught:  # noqa: PT011  # whatever it is
+        ask(private)
+
+    assert SECRET not in str(caught.value)
+
+
+def test_whoever_else_is_there_a_person_keeps_k_records():
+    """Names of other lengths in one partition alone must not change the bucket of anybody."""
+    unit = Unit("add-or-remove", records=1, person="who")
+    names = [f"p{i}" for i in range(300)]
+
+    def kept(*more):
+        parts = [pd.DataFrame({"who": some, "ward": "a", "age": 5}) for some in (names, [*names, *more])]
+        private = frames.from_delayed([dask.delayed(part) for part in parts], verify_meta=False)
+        return Table.read(private, SCHEMA, unit=unit).keeping(unit, "5a" * 32).records
+
+    assert kept() == 300
+    assert kept("a_very_long_name_of_somebody_else") == 301
+
+
+def test_a_table_that_fits_only_the_second_time_is_refused():
+    looks = []
+
+    @dask.delayed(pure=False)
+    def changing():
+        looks.append(1)
+        return pd.DataFrame({"who": [1.5 if len(looks) == 1 else 1.0] * 20, "ward": "a", "age": 5})
+
+    unit = Unit("add-or-remove", records=1, person="who")
+    private = frames.from_delayed([changing()], meta=changing().compute(), verify_meta=False)
+    looks.clear()
+
+    with pytest.raises(DataError, match="changed while it was being checked"):
+        Table.read(private, SCHEMA, unit=unit)
 
 
 def test_a_partition_that_warns_warns_nobody(recwarn):

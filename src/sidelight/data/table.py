@@ -248,7 +248,7 @@ def _engine_for(
         raise SettingError(f"{what} can be counted by {' or '.join(map(repr, own))}; got {engine!r}.")
     if isinstance(opened, DuckDBSource) and (engine == "numpy" or (engine is None and not opened.is_large)):
         return _load(opened, schema, what, unit, may_be_empty=may_be_empty)
-    people = None
+    people, records = None, 0
     if unit.person is not None:
         people = people_there(opened, schema, unit.person)
         records, has_nameless, has_refused = people.survey()
@@ -257,6 +257,9 @@ def _engine_for(
     # Something does not fit, or may not: say what, or that nothing is there.
     found = surveyed(opened, schema, unit.person)
     require_fit(misfits_of_values(*found, schema, unit, may_be_empty=may_be_empty), what=what)
+    if people is not None and (records or found[0]):
+        # PRIVACY: people of the first look would be bounded by names that could not be read.
+        raise DataError(f"{what} was changed while it was being checked: it did not fit, and then it did.")
     return engine_of(opened, schema, records=found[0]), people
 
 

@@ -44,8 +44,9 @@ class DaskSource:
     extra: tuple[str, ...] = ()
 
     def __init__(self, frame: Any, to_arrow: ToArrow) -> None:
-        self.names = tuple(str(name) for name in frame.columns)
-        self._partitions, self._to_arrow = frame.to_delayed(), to_arrow
+        with silent_errors():  # Dask reads some tables, such as sorted ones, to see where partitions end
+            self.names = tuple(str(name) for name in frame.columns)
+            self._partitions, self._to_arrow = frame.to_delayed(), to_arrow
         self._held: tuple[Schema, Held] | None = None
 
     def blocks(self, schema: Schema) -> "Held":
@@ -149,6 +150,12 @@ class DaskPeople:
         keep = delayed(_kept)
         kept = Held.of([keep(some, self.schema.domain, unit.records, key) for some in together])
         return DaskEngine(kept, self.schema, records=kept.survey(len(self.schema.columns))[0])
+
+
+def brought_here(frame: Any) -> Any:
+    """The whole of a Dask DataFrame as a pandas frame."""
+    with silent_errors():
+        return frame.compute()
 
 
 @contextlib.contextmanager

@@ -352,9 +352,9 @@ def _stays_whole(schema: Schema, column: Column, kind: ValueKind | None) -> bool
     """Whether whole numbers are compared as they are, which is several times faster than as float64.
 
     Bounds are below 2⁵³, so a number that has no float64 of its own is outside either way. Constraints
-    compare values, which are float64.
+    compare values, which are float64; and no large unsigned number can be compared with one below 0.
     """
-    is_unit = isinstance(column, IntegerColumn) and column.is_unit
+    is_unit = isinstance(column, IntegerColumn) and column.is_unit and column.first >= 0
     return kind == "integer" and is_unit and not schema.constraints
 
 

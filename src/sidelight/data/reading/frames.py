@@ -18,6 +18,7 @@ from sidelight.data.columns.column import CategoricalColumn, Column
 from sidelight.data.columns.moment import EARLIEST, LATEST, text_of_clock, text_of_seconds
 from sidelight.data.columns.moment_columns import DateColumn, MomentColumn
 from sidelight.data.columns.value import NO_TEXT, text_of
+from sidelight.data.engines.dask import brought_here
 from sidelight.data.reading.each import Each
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError, SettingError
@@ -50,7 +51,7 @@ def columns_of(frame: Any) -> tuple[list[str], Callable[[int], Any]]:
     """The names of a frame's columns, and each one by its place, as the frame holds it."""
     kind = kind_of(frame)
     if kind in ("pandas", "dask"):
-        here = frame if kind == "pandas" else frame.compute()
+        here = frame if kind == "pandas" else brought_here(frame)
         return [str(name) for name in here.columns], lambda place: here.iloc[:, place]
     if kind == "polars":
         collected = frame.collect() if type(frame).__name__ == "LazyFrame" else frame

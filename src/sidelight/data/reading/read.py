@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sidelight.data.engines.dask import DaskSource
+from sidelight.data.engines.dask import DaskSource, brought_here
 from sidelight.data.engines.duckdb import VIEW, DuckDBSource, connect, literal, silent_errors
 from sidelight.data.engines.own_folder import PlainNames, own_folder, unlink
 from sidelight.data.engines.postgres import PostgresSource
@@ -83,7 +83,7 @@ def open_source(
     if kind is None:
         raise DataError(f"a table must be {_ACCEPTED}; got {type(source).__name__}.")
     if kind == "dask":
-        source = source.compute()
+        source = brought_here(source)
     if kind == "spark":
         return SparkSource(source)
     if kind == "duckdb":
