@@ -37,8 +37,8 @@ TELLING = 1.0
 _MOST_FIRST = 16
 """How many answers are followed before others are tried: each takes a fit, and tables may be wide."""
 _UNTOLD = 10
-"""Where public data tell how most attributes go together, other relations are thought to move a tenth of the
-variance that anything could."""
+"""Where public data tell of half of the attributes, relations that they do not tell of are thought to move a
+tenth of the variance that anything could."""
 _MOST_CELL_TRUST = 0.9999
 """Most that a single cell follows its own noisy answer: more only makes the fit slow."""
 
@@ -174,14 +174,14 @@ class Beliefs:
     def sampling(self, attrs: Attrs) -> float:
         """1 + R: R private records for each public one that tells of all these attributes.
 
-        Where none does, the truth may be off by as much as its mean; relations, if most others are told, by a
-        third of it.
+        Where none does, the truth may be off by as much as its mean; relations by a third of it, where public
+        data tell of half of the attributes.
         """
         if self.prior.tells(attrs):
             return 1 + self.total / min(self.prior.records_by_attribute[attr] for attr in attrs)
-        domain = self.prior.domain
-        is_beside = len(attrs) > 1 and 2 * len(self.prior.related) > len(domain)
-        return 1 + self.total / (domain.size(attrs) * (_UNTOLD if is_beside else 1))
+        told = sum(records > 0 for records in self.prior.records_by_attribute.values())
+        is_beside = len(attrs) > 1 and 2 * told >= len(self.prior.domain)
+        return 1 + self.total / (self.prior.domain.size(attrs) * (_UNTOLD if is_beside else 1))
 
     def kind(self, attrs: Attrs) -> Kind:
         """Whether it is one attribute, and whether public records tell of all there are.
