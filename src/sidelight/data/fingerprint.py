@@ -6,7 +6,7 @@
     name               of a table in a database or on a cluster: its name
 
 A file that is read into memory has the first two. A table in a database is recognised by its name alone, so
-changes to it go unnoticed. A DuckDB relation and a Spark DataFrame have no name, and so no mark.
+changes to it go unnoticed. A DuckDB relation, and a Spark or Dask DataFrame, have no name, and so no mark.
 
 PRIVACY: these functions read all of a private table, and a mark distinguishes it from any other table. Marks
 go into ledgers and checkpoints, under their keys, and nowhere else.
