@@ -279,6 +279,14 @@ def test_codes_are_the_records_in_some_order(table):
     )
 
 
+def test_a_file_of_no_records_has_no_codes(tmp_path):
+    pa.parquet.write_table(arrow().slice(0, 0), tmp_path / "nobody.parquet")
+
+    codes = Table.read(tmp_path / "nobody.parquet", SCHEMA, engine="duckdb", may_be_empty=True).codes()
+
+    assert codes.shape == (0, len(SCHEMA.columns))
+
+
 def test_an_unknown_attribute_is_refused_by_name(table):
     with pytest.raises(WorkloadError, match="'salary'"):
         table.count_many([("age", "salary")])

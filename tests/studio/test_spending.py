@@ -603,3 +603,25 @@ def test_a_policy_that_names_projects_is_met_by_a_plan_that_names_one(curator, s
 
     (run,) = ledger(stage).runs()
     assert run.purpose.project == "flu"
+
+
+def test_a_run_that_is_resumed_meanwhile_is_not_given_up(curator, stage, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1, lambda: signal.raise_signal(signal.SIGINT))
+        spend(curator, confirmed(curator))
+        stage.work()
+    frozen, form, closed, start = plan(stage), confirmed(curator), [], Jobs.start
+    closing = threading.Thread(target=lambda: closed.append(frozen.close()))
+
+    def watched(*asked, **more):
+        closing.start()
+        closing.join(0.5)
+        return start(*asked, **more)
+
+    monkeypatch.setattr(Jobs, "start", watched)
+    spend(curator, form)
+    closing.join()
+
+    assert closed == [False]
+    assert stage.work() == [0]
+    assert plan(stage).stage() == "done"

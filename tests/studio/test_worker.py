@@ -129,6 +129,18 @@ def test_a_worker_that_never_starts_is_given_up(stage, monkeypatch):
     assert not job.cancel()
 
 
+def test_a_worker_that_begins_when_it_may_be_taken_for_dead_does_nothing(stage):
+    place = stage.studio.create("People")
+    job = Jobs(place).start("check", "Ada", private="x.csv")
+    late = time.time() - jobs.STARTS_WITHIN + 5
+    os.utime(job.folder, (late, late))
+    assert job.state().status == "starting"
+
+    assert stage.work() != [0]
+
+    assert not (job.folder / "state.json").exists()
+
+
 @pytest.mark.parametrize("name", ["../x", "", ".", "a/b", "20260101-000000-000000-abcd", "é\0"])
 def test_other_names_are_no_jobs(stage, name):
     assert Jobs(stage.studio.create("People")).get(name) is None

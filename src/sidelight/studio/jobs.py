@@ -31,8 +31,10 @@ Kind = Literal["draft", "check", "rehearse", "plan", "release", "sample"]
 Status = Literal["starting", "running", "done", "refused", "cancelled", "stopped", "failed", "died"]
 """``refused``: nothing was spent. ``cancelled``, ``stopped`` (by memory or disk), ``died``: a release can be
 resumed. ``failed``: a bug."""
-_STARTS_WITHIN = 60.0
-"""Seconds in which a worker has written its first state."""
+STARTS_WITHIN = 60.0
+"""Seconds after which a worker that has written no state is taken for dead."""
+_GIVES_UP_BEFORE = 10.0
+"""So many seconds sooner, a worker that comes late gives up by itself."""
 _KEPT = 40
 """Finished jobs that are kept."""
 _MOST_AT_ONCE = 4
@@ -92,8 +94,7 @@ class Job:
         """How far it is; a worker that is gone without having ended has died."""
         found = store.read(State, self.folder / "state.json")
         if found is None:
-            age = time.time() - self.folder.stat().st_mtime
-            return State(status="starting" if age < _STARTS_WITHIN else "died")
+            return State(status="starting" if _age(self.folder) < STARTS_WITHIN else "died")
         if found.status == "running" and found.process is not None and not found.process.is_alive:
             # It may have written its last words since.
             again = store.read(State, self.folder / "state.json")
@@ -183,6 +184,16 @@ def _request(path: Path) -> Request | None:
                 _requests.clear()
             _requests[path] = found
     return found if path.parent.is_dir() else None
+
+
+def is_late(folder: Path) -> bool:
+    """Whether a worker comes too late: the studio may take it for dead by now, and let another begin."""
+    return _age(folder) > STARTS_WITHIN - _GIVES_UP_BEFORE
+
+
+def _age(folder: Path) -> float:
+    """Seconds since a job was asked for, as long as its worker has written nothing."""
+    return time.time() - folder.stat().st_mtime
 
 
 def spawn(folder: Path, home: Path) -> None:

@@ -7,8 +7,7 @@
     plans/N/ledger.json                 both names and the digest, as ``release --approval`` takes them
     plans/N/number                      the single-use number that a spend needs; absent while one is used
     plans/N/used/…                      numbers that were used, one a file
-
-    plans/N/lock                        held while a number is looked at, made or used
+    plans/N/lock                        held while a number is looked at, made or used, or a run is given up
 
 There is one number at a time: of two POSTs with it, in two tabs or two studios, one finds it gone. A new
 number comes only once the job of the last one is over and the plan is not done. Whoever uses a number holds
@@ -25,8 +24,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sidelight._files import write_text
+from sidelight.curator.journal import Journal
 from sidelight.errors import InputError, SettingError
 from sidelight.privacy.approval import Approval, same_person
+from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.queries.workload import Workload
 from sidelight.studio import store
 from sidelight.studio.jobs import Job, Jobs
@@ -245,9 +246,20 @@ class FrozenPlan:
                 return None
             return Jobs(self.place).start("release", person.name, plan=self.number)
 
-    def close(self) -> None:
-        """Never carry it out again."""
-        store.claim(self.folder / "closed")
+    def close(self) -> bool:
+        """Give up a run that was interrupted, for good: what it did not spend goes back.
+
+        Whether there was such a run: one that was resumed meanwhile goes on.
+        """
+        with self._alone():
+            if self.stage() != "resumable":
+                return False
+            book = open_ledger(self.place.resolved(self.proposal.ledger))
+            run = Journal.run_in(self.checkpoint)
+            if run is not None and book.knows(run):
+                book.close(run)
+            store.claim(self.folder / "closed")
+            return True
 
 
 class Plans:

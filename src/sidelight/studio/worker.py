@@ -19,7 +19,7 @@ from sidelight._faults import BAD_INPUT, BUG, INTERRUPTED, fault_of
 from sidelight.errors import InputError, PrivacyWarning, PublicDataWarning, SidelightError
 from sidelight.progress import one_line
 from sidelight.studio import store
-from sidelight.studio.jobs import Phase, Request, State, Status
+from sidelight.studio.jobs import Phase, Request, State, Status, is_late
 from sidelight.studio.places import OWN, Place
 from sidelight.studio.process import Process
 
@@ -104,7 +104,7 @@ def main(folder: Path) -> int:
     """Do the job of a folder; the exit code is that of the command that would do the same."""
     _hear_interrupts()
     request = store.read(Request, folder / "request.json")
-    if request is None:
+    if request is None or is_late(folder):
         return BAD_INPUT
     told = Told(folder)
     remarks: list[str] = []

@@ -13,6 +13,7 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class DaskSource:
             self.names = tuple(str(name) for name in frame.columns)
             self._partitions, self._to_arrow = frame.to_delayed(), to_arrow
         self._held: tuple[Schema, Held] | None = None
+        self._people: DaskPeople | None = None
 
     def blocks(self, schema: Schema) -> "Held":
         """The table's codes, which Dask holds; the same ones if they are asked for again."""
@@ -56,9 +58,16 @@ class DaskSource:
         return self._held[1]
 
     def people(self, schema: Schema, person: str) -> "DaskPeople":
-        """The table's people, with the codes of their records, in pieces of one bucket of people each."""
-        buckets = min(len(self._partitions), _MOST_BUCKETS)
-        return DaskPeople(self._mapped(_pieces, schema, person, buckets), schema, person, buckets)
+        """The table's people, with the codes of their records, in pieces of one bucket of people each.
+
+        They are the same ones if they are asked for again.
+        """
+        found = self._people
+        if found is None or (found.schema, found.person) != (schema, person):
+            buckets = min(len(self._partitions), _MOST_BUCKETS)
+            pieces = self._mapped(_pieces, schema, person, buckets)
+            found = self._people = DaskPeople(pieces, schema, person, buckets)
+        return found
 
     def survey(self, schema: Schema, person: str | None) -> tuple[int, list[bool], list[bool]]:
         """How many records; which columns (the person's last) have missing values, which values outside."""
@@ -69,20 +78,20 @@ class DaskSource:
 
     def _mapped(self, make: Callable[..., Any], schema: Schema, *more: Any) -> "Held":
         task = need("dask", "to count a Dask table").delayed(make)
-        return Held.of([task(part, self._to_arrow, schema, *more) for part in self._partitions])
+        return Held([task(part, self._to_arrow, schema, *more) for part in self._partitions])
 
 
-@dataclass(frozen=True)
 class Held:
-    """Arrow tables that Dask holds, one a part, until nobody asks any more."""
+    """Arrow tables, one a part, that tasks make once they are asked for; Dask holds them from then on."""
 
-    parts: tuple[Any, ...]
+    def __init__(self, tasks: Sequence[Any]) -> None:
+        self._tasks = tasks
 
-    @classmethod
-    def of(cls, tasks: Sequence[Any]) -> "Held":
-        """What these tasks make, once they are done."""
+    @cached_property
+    def parts(self) -> tuple[Any, ...]:
+        """What the tasks make."""
         with silent_errors():
-            return cls(tuple(need("dask", "to count a Dask table").persist(*tasks)))
+            return tuple(need("dask", "to count a Dask table").persist(*self._tasks))
 
     def survey(self, columns: int) -> tuple[int, list[bool], list[bool]]:
         """The number of records, and which of the columns have missing values, or values outside."""
@@ -148,7 +157,7 @@ class DaskPeople:
             for bucket in range(self.buckets)
         ]
         keep = delayed(_kept)
-        kept = Held.of([keep(some, self.schema.domain, unit.records, key) for some in together])
+        kept = Held([keep(some, self.schema.domain, unit.records, key) for some in together])
         return DaskEngine(kept, self.schema, records=kept.survey(len(self.schema.columns))[0])
 
 

@@ -277,7 +277,7 @@ class DuckDBEngine(SqlEngine):
     def codes(self) -> Codes:
         dtype = smallest_dtype(max(self.domain.shape))
         batches = [np.column_stack(batch).astype(dtype) for batch in self._batches(self._schema)]
-        return np.concatenate(batches)
+        return np.concatenate([np.zeros((0, len(self.domain)), dtype), *batches])
 
     def _batches(self, schema: Schema) -> Iterator[list[Codes]]:
         """The codes of the schema's attributes, batch by batch."""

@@ -63,14 +63,9 @@ def cancel(visit: Visit) -> Response:
 def close(visit: Visit) -> Response:
     """Give up a run that was interrupted: what it did not spend goes back."""
     plan = Plans(visit.here).get(visit.text("plan"))
-    if plan is None or plan.stage() != "resumable" or not visit.ticked("confirm_close"):
+    if plan is None or not visit.ticked("confirm_close"):
         return visit.go("release", said="over" if plan is None else "", plan=visit.text("plan"))
-    book = open_ledger(visit.here.resolved(plan.proposal.ledger))
-    run = Journal.run_in(plan.checkpoint)
-    if run is not None and book.knows(run):
-        book.close(run)
-    plan.close()
-    return visit.go("release", said="closed", plan=plan.number)
+    return visit.go("release", said="closed" if plan.close() else "", plan=plan.number)
 
 
 def _run(plan: FrozenPlan, book: Ledger) -> RunSummary | None:
