@@ -16,7 +16,7 @@ import sidelight as sl
 from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.columns.moment_columns import DateColumn
 from sidelight.data.domain import Domain
-from sidelight.data.engines import spark_counting
+from sidelight.data.engines import spark_blocks, spark_counting
 from sidelight.data.engines.partial import count_part, marginals_of, passes
 from sidelight.data.engines.spark_blocks import bucket_of
 from sidelight.data.engines.spark_counting import BY_GROUPING_SETS, BY_WORKERS, SETTING
@@ -242,6 +242,22 @@ def test_what_spark_holds_is_given_back_at_once_when_a_release_is_done(frame, sp
 
     assert release.card.counting == BY_WORKERS
     assert after == before
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_lines_are_held_one_by_one_and_the_setting_is_given_back(spark):
+    """Spark remembers a hundred of the batches that it moves to disk: together, lines would fill its heap."""
+    setting, held = spark.conf.get(spark_counting._LINES_A_BATCH), spark.sparkContext._jsc.getPersistentRDDs
+    before, schema = set(held()), Schema.from_domain({"a": 7, "b": 5})
+    private = spark.range(800_000, numPartitions=1).selectExpr("id % 7 AS a", "id % 5 AS b")
+
+    table = Table.read(private, schema, engine="spark")
+
+    (batches,) = (batches for number, batches in held().items() if number not in before)
+    assert table.records == 800_000
+    assert batches.count() == -(-800_000 // (spark_blocks._BYTES_OF_BLOCK // 2))
+    assert spark.conf.get(spark_counting._LINES_A_BATCH) == setting
 
 
 @pytest.mark.spark

@@ -51,6 +51,9 @@ _TASKS_A_CORE, _FEWEST_TASKS = 4, 64
 _RECORDS_A_TASK = 1 << 21
 """Records that are worth a further task."""
 
+_LINES_A_BATCH = "spark.sql.inMemoryColumnarStorage.batchSize"
+"""Spark's setting: the lines that it holds together."""
+
 _can_run: "WeakKeyDictionary[Any, bool]" = WeakKeyDictionary()
 
 Batches = Iterator[Any]
@@ -70,7 +73,8 @@ class Lines:
 
     def __init__(self, frame: Any) -> None:
         self.session = frame.sparkSession
-        self.frame = frame.persist()
+        with _held_one_by_one(self.session):
+            self.frame = frame.persist()
         weakref.finalize(self, forget, self.frame).atexit = False
 
     def survey(self) -> tuple[int, list[bool], list[bool]]:
@@ -228,6 +232,21 @@ def _own_python(session: Any) -> Iterator[None]:
         yield
     finally:
         context.pythonExec = before
+
+
+@contextlib.contextmanager
+def _held_one_by_one(session: Any) -> Iterator[None]:
+    """What is to be held from here on, is held line by line.
+
+    Spark holds lines in batches, and remembers a hundred batches while it moves some to its disk. Batches of
+    4 MiB filled a heap of 1 GiB, at 10⁸ records; a line is large enough to be a batch.
+    """
+    before = session.conf.get(_LINES_A_BATCH)
+    session.conf.set(_LINES_A_BATCH, "1")
+    try:
+        yield
+    finally:
+        session.conf.set(_LINES_A_BATCH, before)
 
 
 def _tell_version(batches: Iterator[Any]) -> Iterator[Any]:
