@@ -226,6 +226,22 @@ class Schema:
         kept = tuple(rule for rule in rules if set(rule.names) <= wanted)
         return Schema(columns, constraints=kept, file=self.file)
 
+    def only(self, names: Iterable[str]) -> "Schema":
+        """The schema of these columns alone, and of the rules that are about no other.
+
+        >>> Schema.from_domain({"age": 3, "sex": 2}).only(["sex"]).domain.attrs
+        ('sex',)
+        """
+        there = set(names)
+        maps = {name: one for name, one in self.public.map.items() if name in there}
+        return replace(
+            self,
+            columns=tuple(column for column in self.columns if column.name in there),
+            impossible=tuple(one for one in self.impossible if set(one.attrs) <= there),
+            constraints=tuple(one for one in self.constraints if set(one.names) <= there),
+            public=replace(self.public, map=maps),
+        )
+
     def with_impossible(self, *combinations: Mapping[str, Any]) -> "Schema":
         """The same schema, in which these combinations of labels never occur either.
 
