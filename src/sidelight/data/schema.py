@@ -171,8 +171,10 @@ class Schema:
     ) -> "Schema":
         """A first schema from PUBLIC data, for a person to check and edit. Never give it private data.
 
-        ``missing`` are further texts that stand for a missing value, besides NA, N/A, null and -; ``file``
-        says how a CSV or Excel file is written.
+        ``bins`` is the most that a column of numbers gets, all of one round width; dates have days, weeks,
+        months, quarters or years instead, by the time that they span. ``missing`` are further texts that
+        stand for a missing value, besides NA, N/A, null and -; ``file`` says how a CSV or Excel file is
+        written.
         """
         from sidelight.data.drafting.draft import draft
 

@@ -160,9 +160,7 @@ def exhausted(
     if open_runs:
         verb, held = "held    ", f"{held} and {_check.count_of(open_runs, 'open run')}"
     largest = budget.largest(type(wanted), spent)
-    less = (
-        f"Ask for less (--epsilon {largest:g}), or draw" if largest else "Nothing is left, but you can draw"
-    )
+    less = f"Ask for less (ε = {largest:g}), or draw" if largest else "Nothing is left, but you can draw"
     return BudgetExhausted(
         f"this release needs {needs}; '{promise.shown}' has {has} left.\n"
         "\n"
