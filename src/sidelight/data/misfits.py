@@ -183,10 +183,8 @@ def _read(column: Column, file: FileFormat) -> str:
     PRIVACY: it follows from the schema alone, whatever the values are.
     """
     if isinstance(column, DateColumn):
-        other = 'format = "dmy"' if column.format == "ymd" else "another format"
-        return (
-            f" (text is read in the order {column.format}; for others, such as 31.12.2024, declare {other})"
-        )
+        said = f" (text is read in the order {column.format}, as format = … says"
+        return said + ('; if it is written as 31.12.2024, declare "dmy")' if column.format == "ymd" else ")")
     if isinstance(column, RealColumn) and file.decimal == ".":
         return ' (with a decimal point; for a comma, as in 3,5, declare decimal = "," in [file])'
     return ""

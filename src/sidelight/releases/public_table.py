@@ -151,15 +151,15 @@ def _clamped(opened: SqlSource, schema: Schema) -> dict[str, float]:
     clamped = [column for column in clamped if column.name not in schema.public.map]
     if not clamped:
         return {}
-    sql, sums = opened.dialect, []
+    sql, numbers = opened.dialect, list[str]()
     for i, column in enumerate(clamped):
         low, high = map(sql.number, column.ends)
         named = "".join(f" AND v{i} <> {sql.number(number)}" for number in column.missing_numbers)
         for found in (f"u{i} OR (v{i} IS NOT NULL{named})", f"(v{i} < {low} OR v{i} > {high}){named}"):
-            sums.append(f"COALESCE(SUM(CASE WHEN {found} THEN 1 ELSE 0 END), 0)")
+            numbers.append(f"COUNT(CASE WHEN {found} THEN 1 END) AS n{len(numbers)}")
     # Without constraints, which may change values of other columns than their own.
     values = values_sql(opened, Schema(tuple(clamped), file=schema.file))
-    fetched = [int(one[0]) for one in opened.fetch(f"SELECT {', '.join(sums)} FROM ({values}) AS found")]
+    fetched = [int(one[0]) for one in opened.fetch(f"SELECT {', '.join(numbers)} FROM ({values}) AS found")]
     shares = (beyond / max(all_, 1) for all_, beyond in zip(fetched[::2], fetched[1::2], strict=True))
     return dict(zip((column.name for column in clamped), shares, strict=True))
 

@@ -320,7 +320,7 @@ def test_a_misfit_names_the_settings_for_other_ways_to_write_dates_and_numbers(o
 
     first, second = schema.check(pa.table({"day": ["31.12.2024"], "paid": ["3,5"]}))
 
-    assert 'such as 31.12.2024, declare format = "dmy"' in first.message
+    assert 'if it is written as 31.12.2024, declare "dmy"' in first.message
     assert 'declare decimal = "," in [file]' in second.message
     # PRIVACY: what is said depends on the schema, not on which value did not fit.
     assert schema.check(pa.table({"day": ["soon"], "paid": ["much"]})) == [first, second]
