@@ -89,8 +89,10 @@ def one_of(choices: Collection[str], /, **settings: object) -> None:
             raise _refuse(name, f"one of {', '.join(map(repr, choices))}", value)
 
 
-def known(who: str, given: Iterable[str], settings: Collection[str]) -> None:
+def known(who: str, given: Iterable[str], settings: Collection[str], besides: Iterable[str] = ()) -> None:
     """Each given name is that of a setting; the message lists the settings, and guesses which was meant.
+
+    ``besides``: what else may have been meant, though it is no setting.
 
     >>> known("mixed_mean", ["varience"], ["merge", "variance"])
     Traceback (most recent call last):
@@ -100,7 +102,9 @@ Did you mean 'variance'?
     for name in given:
         if name not in settings:
             has = ", ".join(sorted(settings))
-            raise SettingError(f"{who} has no setting {name!r}; it has {has}.{hint(name, settings)}")
+            raise SettingError(
+                f"{who} has no setting {name!r}; it has {has}.{hint(name, [*settings, *besides])}"
+            )
 
 
 def hint(word: str, known: Iterable[str]) -> str:

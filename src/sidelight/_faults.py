@@ -5,6 +5,8 @@ so its kind and its place in the code are told, and nothing else.
 
 >>> fault_of(ValueError("4711")).code, "4711" in fault_of(ValueError("4711")).words
 (1, False)
+>>> fault_of(AssertionError()).words[:39]
+'sidelight stopped on an AssertionError '
 """
 
 import os
@@ -60,7 +62,9 @@ def _refused_by_the_machine(error: MemoryError | OSError) -> Fault:
 def _unexpected(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else "its start"
+    kind = type(error).__name__
+    an = "an" if kind[0] in "AEIOU" else "a"
     return (
-        f"sidelight stopped on a {type(error).__name__} at {place}; this is a bug, please report it. "
+        f"sidelight stopped on {an} {kind} at {place}; this is a bug, please report it. "
         "Its text is withheld, since it may hold data; set SIDELIGHT_DEBUG=1 to see it on your own machine."
     )

@@ -127,3 +127,7 @@ warnings.filterwarnings("always", category=UnrecordedWarning, append=True)  # fi
 
 class PublicDataWarning(UserWarning):
     """Public data that were read in part: what had no place in the schema, and how much of it."""
+
+
+class PublicDataNote(PublicDataWarning):
+    """The same of a smaller part, which the schema gives a place: the nearest bin, or "other"."""

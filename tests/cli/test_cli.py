@@ -114,7 +114,7 @@ def test_a_budget_that_does_not_suffice_exits_3_and_charges_nothing(opened):
 
     assert refused.returncode == 3
     assert "Nothing was read and nothing was charged" in refused.stderr
-    assert "--epsilon" in refused.stderr
+    assert "Ask for less (ε = " in refused.stderr
     assert not (opened / "more").exists()
     facts = json.loads(sidelight("ledger", "show", "p.ledger", "--json", folder=opened).stdout)
     assert len(facts["runs"]) == 1

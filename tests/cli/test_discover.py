@@ -210,3 +210,12 @@ def test_without_a_schema_a_person_counts_once_where_their_column_is_named(folde
     assert code == 0, said
     assert said.index("one record is protected, not one person") < said.index("labels were found")
     assert "fewer than 10 records is never told" in said
+
+
+def test_a_misspelt_column_is_guessed_for_nothing(folder):
+    code, said, _ = sidelight("discover", *PAID, "--column", "drugg", "--epsilon", 1, folder=folder)
+
+    assert code == 2
+    assert "there is no column 'drugg'" in said
+    assert "Did you mean 'drug'?" in said
+    assert not open_ledger(folder / "visits.ledger").runs()

@@ -1,12 +1,14 @@
 """The promise: what it means before it is made, in words that must be confirmed, and only once."""
 
 import stat
+from dataclasses import replace
 
 import pytest
 from stage import promised, table
 
 from sidelight.data.schema import Schema
 from sidelight.privacy.sql_ledger import SqlLedger
+from sidelight.privacy.unit import Unit
 
 SAID = {"epsilon": "1", "delta": "1e-9", "relation": "replace", "name": "people"}
 
@@ -43,6 +45,19 @@ def test_the_page_says_what_an_epsilon_means(curator):
     assert "of those who are in the table" in page
     assert "1e-07" in page  # δ for about 2,986 records
     assert 'class="chosen"><th scope="row">2</th>' in page
+
+
+def test_the_promise_about_people_names_no_number_of_records(curator, stage):
+    path = stage.place().schema
+    schema = replace(Schema.read(path), unit=Unit("replace", records=3, person="patient_id"))
+    path.write_text(schema.to_toml())
+
+    assert make(curator).status_code == 303
+
+    page = curator.get("/p/people/promise").text
+    assert "all records of one patient_id; each release uses as many of them as its schema says" in page
+    assert "one record of each patient_id" not in page
+    assert Schema.read(path).unit.records == 3
 
 
 def test_the_promise_is_made_once_and_stands_in_ledger_and_schema(curator, stage):

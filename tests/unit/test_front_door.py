@@ -10,7 +10,8 @@ import sidelight as sl
 from sidelight.cli.app import app
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
-from sidelight.errors import TooLargeError, WorkloadError
+from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.mechanisms import registry
 from sidelight.statistics.terms import Terms
 
 PEOPLE = {"age": [20, 30, 40, 50] * 30, "sex": ["f", "m"] * 60}
@@ -135,3 +136,13 @@ def test_a_prior_a_report_and_a_screening(tmp_path, schema, table):
 def test_one_word_for_the_number_of_records():
     for draws in (sl.Release.sample, sl.Synthesizer.sample):
         assert list(inspect.signature(draws).parameters)[1] == "records"
+
+
+def test_a_misspelt_argument_is_guessed_among_those_of_the_call_too(schema, table):
+    own = set(inspect.signature(sl.release).parameters) - {"private", "settings"}
+    assert set(registry._BESIDES) == own
+
+    with pytest.raises(SettingError, match=r"no setting 'wokload'.* Did you mean 'workload'\?"):
+        sl.release(table, schema=schema, epsilon=1, delta=1e-9, mechanism="aim", wokload="2-way")
+    with pytest.raises(SettingError, match=r"no setting 'acept'.* Did you mean 'accept'\?"):
+        sl.release(table, schema=schema, epsilon=1, delta=1e-9, workload="2-way", acept={})

@@ -42,7 +42,13 @@ from sidelight.cli import (
     studio,
 )
 from sidelight.cli._shared import talk
-from sidelight.errors import PrivacyWarning, PublicDataWarning, SidelightError, UnrecordedWarning
+from sidelight.errors import (
+    PrivacyWarning,
+    PublicDataNote,
+    PublicDataWarning,
+    SidelightError,
+    UnrecordedWarning,
+)
 from sidelight.sources import source_name, without_addresses
 
 
@@ -122,7 +128,9 @@ def main() -> None:
     warnings.simplefilter("always", PrivacyWarning)
     warnings.simplefilter("always", PublicDataWarning)
     warnings.simplefilter("always", UnrecordedWarning)
-    warnings.showwarning = lambda message, *_: talk(f"warning: {message}")
+    warnings.showwarning = lambda message, kind, *_: talk(
+        f"{'note' if issubclass(kind, PublicDataNote) else 'warning'}: {message}"
+    )
     try:
         code = _command(standalone_mode=False)
         sys.stdout.flush()

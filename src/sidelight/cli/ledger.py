@@ -21,7 +21,6 @@ app = typer.Typer(
 )
 _BAR = 20
 """Characters of a bar that shows the whole budget."""
-_USED = "each release uses as many records of a person as its schema says"
 
 
 @app.command("open", epilog="Example: sidelight ledger open people.ledger --epsilon 1 --delta 1e-9")
@@ -85,8 +84,7 @@ def open_(
     if as_json:
         tell_json({"ledger": source_name(where), "promise": promise.as_json(), "head": ledger.head})
         return
-    said = protects.describe() if person is None else f"{unit} of whoever is one {person}: {_USED}"
-    talk(f"opened {source_name(where)}: ε = {epsilon:g} at δ = {delta:g}, {said}.")
+    talk(f"opened {source_name(where)}: ε = {epsilon:g} at δ = {delta:g}, {promise.protects}.")
     for rule in () if rules is None else rules.sentences():
         talk(f"policy: {rule}.")
 
@@ -108,6 +106,7 @@ def show(
     A run that is open was interrupted, or is still at work; until it is closed, everything it was allotted is
     set aside. An answer that a crash lost was paid for a second time, and the run says so.
     """
+    from sidelight.privacy.promise import USED
     from sidelight.privacy.sql_ledger import open_ledger
     from sidelight.privacy.statement import Statement
 
@@ -123,7 +122,7 @@ def show(
         return
     tell(f"{facts['name']}: promised ε = {facts['epsilon']:g} at δ = {facts['delta']:g} ({facts['unit']})")
     if facts["person"] is not None:
-        tell(f"people one person is all records of one {facts['person']}; {_USED}")
+        tell(f"people one person is all records of one {facts['person']}; {USED}")
     tell(f"spent  ε = {facts['epsilon_spent']:.4g}, {statement.share_spent:.1%} of the budget")
     tell(f"means  {facts['meaning']}")
     tell(f"left   {statement.left}")

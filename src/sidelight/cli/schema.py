@@ -25,7 +25,14 @@ def draft(
         str, typer.Argument(help="A PUBLIC table: CSV, Parquet or Excel, one file or a pattern.")
     ],
     out: Annotated[Path | None, typer.Option(help="File to write. Default: print to stdout.")] = None,
-    bins: Annotated[int, typer.Option(min=1, help="Number of bins for each numeric column.")] = 32,
+    bins: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="At most so many bins for each column of numbers, all of one round width, such as 5 or 10. "
+            "Dates have days, weeks, months, quarters or years instead, by the time that they span.",
+        ),
+    ] = 32,
     missing: Annotated[
         list[str] | None,
         typer.Option(help="A text that stands for a missing value, besides NA, N/A, null and -. Repeatable."),

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sidelight.data.columns.column import BinnedColumn, Column
+from sidelight.data.columns.column import BinnedColumn, Column, RealColumn
 from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn, MomentColumn
 from sidelight.data.engines.choice import surveyed
 from sidelight.data.engines.dask import DaskSource
 from sidelight.data.engines.sql_encoding import SqlSource
+from sidelight.data.reading.file_format import FileFormat
 from sidelight.data.schema import Schema
 from sidelight.errors import MisfitError
 from sidelight.privacy.unit import Unit
@@ -144,7 +145,7 @@ def misfits_of_values(
                 one for one in schema.constraints if one.violated == "refuse" and one.names[-1] == column.name
             ]
             rules = "".join(f" Or they violate the constraint on {one}." for one in broken)
-            misfits.append(Misfit(column.name, "outside", _outside_message(column) + rules))
+            misfits.append(Misfit(column.name, "outside", _outside_message(column, schema.file) + rules))
     return misfits
 
 
@@ -176,21 +177,34 @@ def require_fit(misfits: Sequence[Misfit], *, what: str) -> None:
         )
 
 
-def _outside_message(column: Column) -> str:
+def _read(column: Column, file: FileFormat) -> str:
+    """How text is read in this column, and what to declare if it is written in another way.
+
+    PRIVACY: it follows from the schema alone, whatever the values are.
+    """
+    if isinstance(column, DateColumn):
+        said = f" (text is read in the order {column.format}, as format = … says"
+        return said + ('; if it is written as 31.12.2024, declare "dmy")' if column.format == "ymd" else ")")
+    if isinstance(column, RealColumn) and file.decimal == ".":
+        return ' (with a decimal point; for a comma, as in 3,5, declare decimal = "," in [file])'
+    return ""
+
+
+def _outside_message(column: Column, file: FileFormat) -> str:
     numbers = _NOUNS.get(column.kind, "numbers")
     if not isinstance(column, BinnedColumn):
         what, places = "outside the labels that its schema declares; add the labels", '"other"'
         what += " (or aliases of a label, where case, blanks or spelling alone differ)"
     elif column.outside == "clamp":  # every number falls into some bin, so the bounds are not the reason
         kinds = numbers.removeprefix("whole ").removeprefix("finite ")
-        what, places = f"that are not {kinds}, and so have no nearest bin; correct the table", '"other"'
+        what, places = f"that are not {kinds}, and so have no nearest bin{_read(column, file)}", '"other"'
+        what += "; correct the table"
     else:
         what = f"outside the bounds that its schema declares, or that are not {numbers}"
         places = f'"other" (or "clamp", if all of them are {numbers.split()[-1]})'
         if isinstance(column, MomentColumn):
             places = '"other"' if column.is_circular else '"other" or "clamp"'
-        if isinstance(column, DateColumn):
-            what += f" (text is read in the order {column.format}, as format = … says)"
+        what += _read(column, file)
         if isinstance(column, DatetimeColumn) and column.zone is None:
             what += ", or that have a zone (declare it: zone = …)"
         what += "; correct the table"

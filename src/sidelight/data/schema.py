@@ -171,8 +171,10 @@ class Schema:
     ) -> "Schema":
         """A first schema from PUBLIC data, for a person to check and edit. Never give it private data.
 
-        ``missing`` are further texts that stand for a missing value, besides NA, N/A, null and -; ``file``
-        says how a CSV or Excel file is written.
+        ``bins`` is the most that a column of numbers gets, all of one round width; dates have days, weeks,
+        months, quarters or years instead, by the time that they span. ``missing`` are further texts that
+        stand for a missing value, besides NA, N/A, null and -; ``file`` says how a CSV or Excel file is
+        written.
         """
         from sidelight.data.drafting.draft import draft
 
@@ -225,6 +227,22 @@ class Schema:
         columns = tuple(column for column in self.columns if column.name in wanted)
         kept = tuple(rule for rule in rules if set(rule.names) <= wanted)
         return Schema(columns, constraints=kept, file=self.file)
+
+    def only(self, names: Iterable[str]) -> "Schema":
+        """The schema of these columns alone, and of the rules that are about no other.
+
+        >>> Schema.from_domain({"age": 3, "sex": 2}).only(["sex"]).domain.attrs
+        ('sex',)
+        """
+        there = set(names)
+        maps = {name: one for name, one in self.public.map.items() if name in there}
+        return replace(
+            self,
+            columns=tuple(column for column in self.columns if column.name in there),
+            impossible=tuple(one for one in self.impossible if set(one.attrs) <= there),
+            constraints=tuple(one for one in self.constraints if set(one.names) <= there),
+            public=replace(self.public, map=maps),
+        )
 
     def with_impossible(self, *combinations: Mapping[str, Any]) -> "Schema":
         """The same schema, in which these combinations of labels never occur either.

@@ -108,7 +108,9 @@ class Table:
             is_same = source.domain.impossible == schema.domain.impossible
             if is_same:
                 return source
-            return cls(source._engine, schema=schema, kind=source.kind, people=source._people)
+            return cls(
+                source._engine, schema=schema, kind=source.kind, people=source._people, kept=source.kept
+            )
         from sidelight.data.reading.read import open_table
 
         if engine == "spark" and isinstance(source, str) and not source.startswith("spark:"):

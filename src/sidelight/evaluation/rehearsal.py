@@ -177,7 +177,7 @@ def rehearse(
     left_out = tuple(attr for attr in known.domain.attrs if attr not in table.domain)
     asked = _told(Workload.of(workload, known.domain), table, left_out)
     plan_of = partial(
-        Plan.of, schema=_only(known, table) if left_out else known, delta=delta, unit=unit, workload=asked,
+        Plan.of, schema=known.only(table.domain.attrs), delta=delta, unit=unit, workload=asked,
         quality_share=quality_share,
     )  # fmt: skip
     n = _records(records, table.records)
@@ -231,17 +231,6 @@ def _told(workload: Workload, table: Table, left_out: Sequence[str]) -> Workload
             "without them. Ask for other queries, such as '1-way', or give another public table."
         )
     return told
-
-
-def _only(schema: Schema, table: Table) -> Schema:
-    """The schema of the columns that the table has, with the rules about these alone."""
-    there = set(table.domain.attrs)
-    return replace(
-        schema,
-        columns=tuple(column for column in schema.columns if column.name in there),
-        impossible=tuple(one for one in schema.impossible if set(one.attrs) <= there),
-        constraints=tuple(one for one in schema.constraints if set(one.names) <= there),
-    )
 
 
 def _with_known_unit(schema: Schema, public: Any) -> Schema:

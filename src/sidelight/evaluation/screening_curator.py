@@ -44,9 +44,14 @@ class NoisyMixture:
 def check_unit(unit: Unit) -> None:
     """Refuse a unit under which n is private."""
     if not unit.total_is_public:
+        who = "unit 'add-or-remove'"
+        if unit.person is not None:
+            who = f"a unit with person = {unit.person!r}, whatever its records,"
         raise SettingError(
-            "the best-mixture error compares frequencies, and under add-or-remove, or where a column says "
-            "who is who, n is private; screen under unit='replace', with one record a person."
+            "screening compares frequencies, so the number of records must be public, as under 'replace' "
+            f"without a column of people; under {who} it is private. Nothing was charged. Instead, rehearse "
+            "a release on each public table, which costs nothing (`sidelight rehearse`); or use 'aperture', "
+            "whose release says how far it had to move away from its public data."
         )
 
 

@@ -27,6 +27,13 @@ _WHERE = {
 }
 
 
+_BESIDES = (
+    "schema", "epsilon", "delta", "public", "unit", "mechanism", "workload", "ledger", "checkpoint", "noise",
+    "progress", "quality_share", "accept", "bins", "reuse", "project", "approved_by",
+)  # fmt: skip
+"""What ``sl.release`` takes besides settings; a name that is nearly one of these was meant for it."""
+
+
 def names() -> tuple[str, ...]:
     """All mechanisms, in the order of the guide that helps to choose one."""
     return tuple(_WHERE)
@@ -47,5 +54,5 @@ def mechanism_of(asked: Mechanism | str, settings: dict[str, Any] | None = None)
         )
     module, _, name = _WHERE[asked].partition(":")
     kind: type[Mechanism] = getattr(importlib.import_module(module), name)
-    _check.known(f"mechanism {asked!r}", settings or {}, [field.name for field in fields(kind)])
+    _check.known(f"mechanism {asked!r}", settings or {}, [field.name for field in fields(kind)], _BESIDES)
     return kind(**(settings or {}))

@@ -437,7 +437,7 @@ class Ledger(ABC):
         budget, tally = self.promise.budget, self.tally
         facts = [
             ("promise", f"ε = {budget.epsilon:g}, δ = {budget.delta:g}"),
-            ("unit", self.promise.unit.describe()),
+            ("unit", self.promise.protects),
             ("used", f"ε = {budget.epsilon_of(tally):.4g}"),
             ("left", f"{float(self.left / budget.capacity):.0%} of the budget"),
             ("kept", self.where),

@@ -13,6 +13,8 @@ from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.unit import Unit
 from sidelight.sources import shown_name
 
+USED = "each release uses as many of them as its schema says"
+"""Of a person's records, where a column says whose each is."""
 MOST_EPSILON, MOST_DELTA = 10, 1e-5
 """Largest ε and δ that a ledger promises without its owner's confirmation."""
 
@@ -42,6 +44,18 @@ class Promise:
         """The name, for messages and for all that is published."""
         # PRIVACY: ledgers of older versions were named after their address, with its password.
         return shown_name(self.name)
+
+    @property
+    def protects(self) -> str:
+        """What one person can change, in words; of people whom a column names, however many records are used.
+
+        >>> Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace", person="id"), "people").protects
+        'replacing one person, all records of one id; each release uses as many of them as its schema says'
+        """
+        if self.unit.person is None:
+            return self.unit.describe()
+        changed = "replacing" if self.unit.relation == "replace" else "adding or removing"
+        return f"{changed} one person, all records of one {self.unit.person}; {USED}"
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -118,8 +132,9 @@ def agreed_unit(
     for (first, unit), (who, other) in itertools.combinations(said, 2):
         is_ledger = promise is not None and unit is promise.unit
         if unit.promised != other.promised or not (is_ledger or unit == other):
+            has = unit.spelled(any_records=is_ledger)
             raise SettingError(
-                f"{first} {unit.spelled()}, but {who} {other.spelled()}. Both must say what one person can "
+                f"{first} {has}, but {who} {other.spelled()}. Both must say what one person can "
                 "really change: correct the one that is wrong, or leave it out. A ledger's promise cannot "
                 "change: another unit needs another ledger (`sidelight ledger open` has --unit, --records "
                 "and --person). Nothing was read and nothing was charged."
@@ -145,9 +160,7 @@ def exhausted(
     if open_runs:
         verb, held = "held    ", f"{held} and {_check.count_of(open_runs, 'open run')}"
     largest = budget.largest(type(wanted), spent)
-    less = (
-        f"Ask for less (--epsilon {largest:g}), or draw" if largest else "Nothing is left, but you can draw"
-    )
+    less = f"Ask for less (ε = {largest:g}), or draw" if largest else "Nothing is left, but you can draw"
     return BudgetExhausted(
         f"this release needs {needs}; '{promise.shown}' has {has} left.\n"
         "\n"

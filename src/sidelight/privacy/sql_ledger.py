@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,6 +98,7 @@ class SqlLedger(Ledger):
         epsilon: float | None = None,
         delta: float | None = None,
         unit: Unit | str = "replace",
+        person: str | None = None,
         name: str | None = None,
         policy: Policy | Mapping[str, Any] | str | Path | None = None,
     ) -> "SqlLedger":
@@ -107,6 +109,8 @@ class SqlLedger(Ledger):
             epsilon: ε promised for all releases from this table together; for a new ledger alone.
             delta: δ promised, well below 1/n.
             unit: what one person can change: ``replace``, ``add-or-remove``, or a ``Unit``.
+            person: the column that says who each record is about. Each release then uses as many records of a
+                person as its schema says.
             name: the table's name; by default the file's, or the text after # in an address.
             policy: which runs a new ledger allows: the path of a TOML file, what such a file holds, or a
                 ``Policy``. ``set_policy`` changes it later.
@@ -115,10 +119,13 @@ class SqlLedger(Ledger):
             if epsilon is None or delta is None:
                 raise SettingError("a new ledger promises both epsilon and delta; give both, or neither.")
             called = ledger_name(str(path_or_url)) if name is None else name
-            promise = Promise(Budget(epsilon=epsilon, delta=delta), Unit.of(unit), called)
+            who = Unit.of(unit) if person is None else replace(Unit.of(unit), person=person)
+            promise = Promise(Budget(epsilon=epsilon, delta=delta), who, called)
             return cls.create(path_or_url, promise, policy=policy)
         if policy is not None:
             raise SettingError("policy is for a new ledger; change another one's with set_policy.")
+        if person is not None:
+            raise SettingError("person is for a new ledger, whose promise is made with it and cannot change.")
         location = Location(path_or_url)
         location.inspect()
         with location.transaction(to_write=False) as pages:

@@ -93,7 +93,7 @@ class Statement:
             "epsilon": budget.epsilon,
             "delta": budget.delta,
             "unit": unit.relation,
-            "records": unit.records,
+            "records": None if unit.person is not None else unit.records,
             "person": unit.person,
             "capacity": float(budget.capacity),
             "spent": float(self.tally.priced),

@@ -133,17 +133,20 @@ class Unit:
         }
         return self.records * max(moves[relation] for relation in self.relations)
 
-    def spelled(self) -> str:
-        """The unit in a message.
+    def spelled(self, *, any_records: bool = False) -> str:
+        """The unit in a message; with ``any_records``, as a ledger promises it, which leaves k to each run.
 
         >>> Unit("add-or-remove", records=5).spelled()
         "'add-or-remove' of up to 5 records a person"
         >>> Unit("replace", records=3, person="patient_id").spelled()
         "'replace' of a person by 'patient_id', up to 3 records each"
+        >>> Unit("replace", person="patient_id").spelled(any_records=True)
+        "'replace' of a person by 'patient_id', however many records are used"
         """
         who = "one record" if self.records == 1 else f"up to {self.records} records"
         if self.person is not None:
-            return f"{self.relation!r} of a person by {self.person!r}, {who} each"
+            who = "however many records are used" if any_records else f"{who} each"
+            return f"{self.relation!r} of a person by {self.person!r}, {who}"
         return f"{self.relation!r} of {who} a person"
 
     def describe(self) -> str:

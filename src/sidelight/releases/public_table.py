@@ -4,6 +4,8 @@
     column unknown           left out, unless it holds the weights of the records
     value mapped             [public.map] says which label, or labels, it stands for
     value a bin              within one bin of the schema it is that bin; over several it is spread
+    value outside            as the column says: clamped, or "other"; but if nearly all of them are outside,
+                             the table means something else by the column, and tells nothing of it
     any other misfit         the record leaves this attribute open: it counts in marginals without it
 
 What stands for several labels or bins is dealt out among them, record by record, in a fixed random order.
@@ -11,7 +13,9 @@ What stands for several labels or bins is dealt out among them, record by record
 PRIVACY: public tables alone are read here; about them, anything may be said.
 """
 
+import math
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,19 +23,19 @@ from numpy.typing import NDArray
 
 from sidelight._check import brief, listed
 from sidelight._memory import check_room
-from sidelight.data.columns.column import Column, NumericColumn, RealColumn
+from sidelight.data.columns.column import BinnedColumn, Column, NumericColumn, RealColumn
 from sidelight.data.columns.intervals import covered
 from sidelight.data.columns.value import is_missing, text_of
 from sidelight.data.engines.duckdb import DuckDBSource, encoded_columns
 from sidelight.data.engines.sql import records_in
-from sidelight.data.engines.sql_encoding import SqlSource
+from sidelight.data.engines.sql_encoding import SqlSource, values_sql
 from sidelight.data.misfits import misfits_of_columns, require_fit
 from sidelight.data.reading.each import Each
 from sidelight.data.reading.frames import columns_of, kind_of
 from sidelight.data.reading.read import describe, open_source
 from sidelight.data.schema import Schema
 from sidelight.data.table import ANYBODY, Table
-from sidelight.errors import DataError, MisfitError, PublicDataWarning
+from sidelight.errors import DataError, MisfitError, PublicDataNote, PublicDataWarning
 from sidelight.models.rounding import round_to
 from sidelight.public.source import UNKNOWN, WeightedRecords
 
@@ -45,6 +49,14 @@ _BYTES = 16
 """Memory that one value of a public table takes while it is read."""
 _SHOWN = 3
 """Unknown values that a remark names."""
+_FEW, _MANY = 0.01, 0.5
+"""Shares of values outside the schema: up to the first nothing is said, and from the second on a warning is.
+
+From 1 - _FEW on the column is left out. Rare labels and long tails are outside in the private table too, so
+their place in the schema is right, and leaving them open would hide how frequent they are. Where next to
+nothing is inside, labels, units or years are others: then the column says that everybody is "other", or in
+the first bin, which is wrong, and ruins mechanisms that reweigh whole public records.
+"""
 
 
 def read_public_table(source: Any, schema: Schema) -> Table | WeightedRecords:
@@ -60,7 +72,7 @@ def read_public_table(source: Any, schema: Schema) -> Table | WeightedRecords:
             f"{describe(source)} has none of the schema's columns, so it tells nothing; the schema has "
             f"{listed(column.name for column in schema.columns)}."
         )
-    shared = schema if len(present) == len(schema.columns) else Schema(present, file=schema.file)
+    shared = schema.only(column.name for column in present)
     weight = next((name for name in rules.weight if name in names), None)
     if weight is None and not any(column.name in rules.map for column in present):
         try:
@@ -70,7 +82,9 @@ def read_public_table(source: Any, schema: Schema) -> Table | WeightedRecords:
                 raise
         else:
             if not _may_hold_bins(table):
-                return table
+                outside = _put_into_other(table) | _clamped(open_source(source, shared), shared)
+                told = _told(describe(source), shared, outside)
+                return table if told == shared.domain.attrs else Table.read(source, shared.only(told))
     opened = _brought(open_source(source, _with_weights(schema)), schema)
     return _Reading(describe(source), opened, shared, schema).records(weight)
 
@@ -116,6 +130,67 @@ def _may_hold_bins(table: Table) -> bool:
     )
 
 
+def _put_into_other(table: Table) -> dict[str, float]:
+    """Which share of the values of each column went to "other"; missing ones are no values."""
+    assert table.schema is not None
+    found = {}
+    for column in table.schema.columns:
+        if column.other_code is not None:
+            counts = table.count((column.name,))
+            values = counts[: column.other_code + 1].sum()
+            found[column.name] = counts[column.other_code] / max(values, 1)
+    return found
+
+
+def _clamped(opened: SqlSource, schema: Schema) -> dict[str, float]:
+    """Which share of the values of each column lies beyond the bounds to which it clamps them.
+
+    A column with a map is not judged: what somebody mapped, somebody looked at.
+    """
+    clamped = [c for c in schema.columns if isinstance(c, BinnedColumn) and c.outside == "clamp"]
+    clamped = [column for column in clamped if column.name not in schema.public.map]
+    if not clamped:
+        return {}
+    sql, numbers = opened.dialect, list[str]()
+    for i, column in enumerate(clamped):
+        low, high = map(sql.number, column.ends)
+        named = "".join(f" AND v{i} <> {sql.number(number)}" for number in column.missing_numbers)
+        for found in (f"u{i} OR (v{i} IS NOT NULL{named})", f"(v{i} < {low} OR v{i} > {high}){named}"):
+            numbers.append(f"COUNT(CASE WHEN {found} THEN 1 END) AS n{len(numbers)}")
+    # Without constraints, which may change values of other columns than their own.
+    values = values_sql(opened, Schema(tuple(clamped), file=schema.file))
+    fetched = [int(one[0]) for one in opened.fetch(f"SELECT {', '.join(numbers)} FROM ({values}) AS found")]
+    shares = (beyond / max(all_, 1) for all_, beyond in zip(fetched[::2], fetched[1::2], strict=True))
+    return dict(zip((column.name for column in clamped), shares, strict=True))
+
+
+def _told(what: str, schema: Schema, outside: Mapping[str, float]) -> tuple[str, ...]:
+    """The columns that the table tells of, by the share of values outside; a remark says what that means."""
+    told = tuple(name for name in schema.domain.attrs if outside.get(name, 0.0) < 1 - _FEW)
+    for name, share in outside.items():
+        if share <= _FEW:
+            continue
+        is_binned = isinstance(column := schema.column(name), BinnedColumn)
+        places = "lie outside its bounds" if is_binned else "are none of its labels"
+        done = "were clamped to the nearest bin"
+        if column.outside == "other":
+            places += " or cannot be read" if is_binned else ""
+            done = 'count as "other"'
+        remedy = "" if is_binned else f" [public.map.{name}] in the schema can map them."
+        if name not in told:
+            done = f"the table is taken to tell nothing of {name!r}"
+            remedy = remedy or " Other units, or other years? Correct the public table, or the bounds."
+        shown = f"{math.floor(1000 * share) / 10:g}%"
+        warnings.warn(
+            f"{what}: {shown} of the public values of {name!r} {places}, and {done}.{remedy}",
+            PublicDataWarning if share >= _MANY else PublicDataNote,
+            stacklevel=2,
+        )
+    if not told:
+        raise DataError(f"{what} tells nothing: nearly all of its values are outside the schema.")
+    return told
+
+
 class _Reading:
     """A table that does not fit as it is."""
 
@@ -125,11 +200,19 @@ class _Reading:
         require_fit(misfits_of_columns(opened, shared, ANYBODY), what=self._what)
 
     def records(self, weight: str | None) -> Table | WeightedRecords:
-        codes = self._codes()
+        codes, outside = self._codes(), _clamped(self._opened, self._schema)
         rng = np.random.default_rng(_SEED)
         for place, column in enumerate(self._schema.columns):
-            self._recode(codes[place], column, rng)
-            self._remark(codes[place], column)
+            own = codes[place]
+            is_other = own == column.other_code  # nowhere, if there is none
+            is_other &= ~self._recode(own, column, rng)
+            if column.other_code is not None:
+                outside[column.name] = is_other.sum() / max((own != column.missing_code).sum(), 1)
+            self._remark(own, column)
+        told = _told(self._what, self._schema, outside)
+        if told != self._schema.domain.attrs:
+            codes = [codes[place] for place in self._schema.domain.index(told)]
+            self._schema = self._schema.only(told)
         if weight is None and all((one != UNKNOWN).all() for one in codes):
             kind = self._opened.kind
             return Table.of_codes(self._schema.domain, codes, schema=self._schema, kind=kind)
@@ -151,15 +234,16 @@ class _Reading:
         place = self._opened.names.index(name)
         return Each.joined([Each(part.column(0)) for part in self._opened.columns([place])])
 
-    def _recode(self, codes: Codes, column: Column, rng: np.random.Generator) -> None:
-        """Give mapped values, and bins of a column of numbers, their codes."""
+    def _recode(self, codes: Codes, column: Column, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Give mapped values, and bins of a column of numbers, their codes; say which records have such."""
+        given = np.zeros(codes.size, dtype=np.bool_)
         mapped = self._maps[column.name]
         is_binned = column.kind in _BINNED
         is_open = (codes == UNKNOWN) | (
             codes == (UNKNOWN if column.other_code is None else column.other_code)
         )
         if not mapped and not (is_binned and is_open.any()):
-            return
+            return given
         raw = self._raw(column.name)
         for place, value in enumerate(raw.values):
             text = text_of(value)
@@ -174,6 +258,8 @@ class _Reading:
                 lines = np.flatnonzero(raw.places == place)
                 dealt = np.repeat(np.arange(share.size), round_to(share, lines.size, rng))
                 codes[lines] = rng.permutation(dealt)
+                given[lines] = True
+        return given
 
     def _remark(self, codes: Codes, column: Column) -> None:
         """Say how many values were left open, and which."""

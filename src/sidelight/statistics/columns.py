@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight._check import is_number
+from sidelight._check import hint, is_number
 from sidelight.data.columns.column import LARGEST
 from sidelight.data.columns.value import NO_TEXT, is_missing, moment_of, number_of, text_of
 from sidelight.data.reading.each import Each
@@ -187,6 +187,6 @@ def _check_names(names: Sequence[str], present: Sequence[str]) -> None:
     for name in names:
         if name not in present:
             listed = ", ".join(repr(column) for column in present)
-            raise DataError(f"there is no column {name!r}; the table has {listed}.")
+            raise DataError(f"there is no column {name!r}; the table has {listed}.{hint(name, present)}")
         if list(present).count(name) > 1:
             raise DataError(f"column {name!r} appears twice; rename or drop one of them.")

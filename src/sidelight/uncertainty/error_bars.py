@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sidelight import _check
 from sidelight.uncertainty.calibration import expected_errors
 from sidelight.uncertainty.misplaced import Misplaced
 from sidelight.uncertainty.unbiased import Unbiased, each_sum
@@ -94,6 +95,7 @@ class ErrorBars:
 
     def interval(self, confidence: float = 0.95) -> tuple[Array, Array] | None:
         """From low to high; no count is below 0, or above n."""
+        _check.share(confidence=confidence)
         if self.standard_error is None:
             return None
         if self.unbiased is not None:

@@ -386,3 +386,27 @@ def test_real_numbers_get_bins_of_one_round_width(low, high, bins, width):
     assert column.declared <= bins
     np.testing.assert_allclose(np.diff(column.bounds), width, rtol=1e-6)
     assert abs(column.ends[0] / width - round(column.ends[0] / width)) < 1e-6
+
+
+def test_numbers_with_a_decimal_comma_are_text_with_a_remark(tmp_path):
+    path = tmp_path / "public.csv"
+    path.write_text("paid;code;none\n3,5;01;2\n4,25;02;3\n1;03;4\n")
+
+    drafted = draft(str(path), file=FileFormat(delimiter=";"))
+
+    assert [remark for remark in drafted.remarks if "comma" in remark] == [
+        "column 'paid': taken for text: its values are numbers with a comma. If that is a decimal mark, "
+        "draft again with decimal = ',' (--decimal ,)."
+    ]
+
+
+def test_the_bins_of_a_draft_are_at_most_so_many_and_those_of_dates_are_periods():
+    ages = pa.table(
+        {"age": list(range(17, 90)), "day": [dt.date(2024, 1, 1) + dt.timedelta(5 * i) for i in range(73)]}
+    )
+
+    age, day = draft(ages, bins=10).schema.columns
+
+    assert age.declared <= 10
+    assert len(set(np.diff(age.bounds))) == 1
+    assert (day.by, day.declared) == ("week", 52)

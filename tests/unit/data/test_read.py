@@ -9,7 +9,8 @@ import pyarrow.parquet
 import pytest
 
 from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
-from sidelight.data.columns.moment_columns import DatetimeColumn
+from sidelight.data.columns.moment_columns import DateColumn, DatetimeColumn
+from sidelight.data.reading.file_format import FileFormat
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -295,3 +296,31 @@ def test_one_moment_beyond_what_duckdb_can_hold_does_not_stop_a_file(tmp_path, f
         == Table.read(pa.table({"seen": moments}), Schema((column,))).count(("seen",)).tolist()
     )
     assert (counts[0], counts[column.other_code], counts[column.missing_code]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "advised"), [("utf-16", "utf-16"), ("utf-32", "utf-32"), ("latin-1", "latin-1")]
+)
+def test_a_file_that_is_no_utf8_is_advised_the_encoding_that_its_mark_names(encoding, advised, tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("größe,b\n1,2\n", encoding=encoding)
+    schema = Schema.from_domain({"größe": 3, "b": 3})
+
+    with pytest.raises(DataError, match=f'encoding = "{advised}" in'):
+        Table.read(str(path), schema)
+
+    told = Schema(schema.columns, file=FileFormat(encoding=advised))
+    assert Table.read(str(path), told).records == 1
+
+
+@pytest.mark.parametrize("outside", ["refuse", "clamp"])
+def test_a_misfit_names_the_settings_for_other_ways_to_write_dates_and_numbers(outside):
+    day = DateColumn("day", "2024-01-01", "2024-12-31", "month", outside=outside)
+    schema = Schema((day, RealColumn("paid", 0.0, 9.0, 3, outside=outside)))
+
+    first, second = schema.check(pa.table({"day": ["31.12.2024"], "paid": ["3,5"]}))
+
+    assert 'if it is written as 31.12.2024, declare "dmy"' in first.message
+    assert 'declare decimal = "," in [file]' in second.message
+    # PRIVACY: what is said depends on the schema, not on which value did not fit.
+    assert schema.check(pa.table({"day": ["soon"], "paid": ["much"]})) == [first, second]

@@ -193,7 +193,7 @@ def test_a_budget_that_is_spent_says_no_before_looking():
 def test_add_or_remove_is_refused():
     private = random_table(np.random.default_rng(7), CUBE, 50)
 
-    with pytest.raises(SettingError, match="n is private"):
+    with pytest.raises(SettingError, match="under unit 'add-or-remove' it is private"):
         best_mixture_error(
             private,
             random_table(np.random.default_rng(60), CUBE, 50),
@@ -285,7 +285,7 @@ def test_a_ledger_under_which_n_is_private_is_refused_before_anything_is_charged
     private = random_table(np.random.default_rng(13), CUBE, 30)
     ledger = MemoryLedger(Promise(Budget(epsilon=1.0, delta=0.0), Unit("add-or-remove"), "toy"))
 
-    with pytest.raises(SettingError, match="n is private"):
+    with pytest.raises(SettingError, match="under unit 'add-or-remove' it is private"):
         screen(private, OTHERS, epsilon=0.5, workload="1-way", ledger=ledger)
 
     assert not ledger.runs()

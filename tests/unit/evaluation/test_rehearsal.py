@@ -180,6 +180,24 @@ def test_a_workload_that_needs_a_column_which_nobody_tells_of_is_refused():
         sl.rehearse(part, epsilon=1.0, **(QUICK | {"workload": [("a", "c")]}))
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_people_constraints_and_an_absent_column_go_together(alone):
+    """The table is read anew for the constraint, and must still be one whose people are bounded."""
+    schema = sl.Schema.from_toml(
+        '[unit]\nperson = "who"\nrecords = 3\n'
+        + "".join(f'[columns.{name}]\nkind = "integer"\nlow = 0\nhigh = 4\n' for name in "abc")
+        + '[[constraint]]\norder = ["a", "b"]\n[public.map.c]\n"9" = "3"\n'
+    )
+    draw = np.random.default_rng(0)
+    a, b = np.sort(draw.integers(0, 5, (2, 600)), axis=0)
+    table = pa.table({"who": draw.integers(0, 200, 600), "a": a, "b": b})
+
+    played = sl.rehearse(table, epsilon=1.0, alone=alone, **(QUICK | {"schema": schema}))
+
+    assert played.left_out == ("c",)
+    assert played.of("aim")[0].error < 1
+
+
 def test_rules_about_columns_that_are_left_out_are_left_out_too():
     schema = SCHEMA.with_impossible({"a": [0], "c": [1]}, {"a": [3], "b": [2]})
     part = sl.Table.of_codes(SCHEMA.domain.project(("a", "b")), np.asarray(public().codes())[:, :2])

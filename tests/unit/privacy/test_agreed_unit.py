@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from sidelight.evaluation.screening import screen
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger, Promise
 from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.statement import Statement
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Silent
 from sidelight.releases.run import run
@@ -49,6 +51,30 @@ def test_a_refusal_names_both_units() -> None:
         agreed_unit(declared=FIVE, promise=promise(ONE))
     assert "the ledger promises 'replace' of one record a person" in str(refused.value)
     assert "the schema declares 'add-or-remove' of up to 5 records a person" in str(refused.value)
+
+
+def test_a_ledger_about_people_is_not_said_to_promise_a_number_of_records() -> None:
+    declared = Unit("add-or-remove", records=3, person="patient_id")
+    book = promise(Unit("replace", person="patient_id"))
+
+    with pytest.raises(SettingError) as refused:
+        agreed_unit(declared=declared, promise=book)
+
+    said = "the ledger promises 'replace' of a person by 'patient_id', however many records are used, but"
+    assert said in str(refused.value)
+    assert "up to 3 records each" in str(refused.value)
+    assert "as many of them as its schema says" in book.protects
+    assert "one record" not in book.protects
+
+
+def test_a_ledger_about_people_is_opened_from_python(tmp_path: Path) -> None:
+    made = sl.Ledger.open(tmp_path / "people.ledger", epsilon=1.0, delta=1e-9, person="patient_id")
+
+    assert made.promise.unit == Unit("replace", person="patient_id")
+    assert made.promise.protects in made._repr_html_()
+    assert Statement.of(made).as_json()["records"] is None
+    with pytest.raises(SettingError, match="person is for a new ledger"):
+        sl.Ledger.open(tmp_path / "people.ledger", person="patient_id")
 
 
 def test_a_schema_file_without_a_unit_declares_none() -> None:

@@ -27,7 +27,7 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_what_to_do():
         "  spent      ε = 0.70 in 21 events (adult.ledger)\n"
         "  would be   ε = 1.12\n"
         "\n"
-        "Nothing was read and nothing was charged. Ask for less (--epsilon 0.69), or draw again from a\n"
+        "Nothing was read and nothing was charged. Ask for less (ε = 0.69), or draw again from a\n"
         "release you already have: `sidelight sample` costs nothing."
     )
 
@@ -44,7 +44,7 @@ def test_a_pure_promise_is_refused_in_epsilon_only():
         "  spent      ε = 0.60 in 1 event (adult.ledger)\n"
         "  would be   ε = 1.10\n"
         "\n"
-        "Nothing was read and nothing was charged. Ask for less (--epsilon 0.4), or draw again from a\n"
+        "Nothing was read and nothing was charged. Ask for less (ε = 0.4), or draw again from a\n"
         "release you already have: `sidelight sample` costs nothing."
     )
 
@@ -67,7 +67,7 @@ def test_small_numbers_keep_two_digits():
     assert refusal.startswith(
         "this release needs ρ = 2.31e-05 (ε = 0.043); 'tiny' has 1.16e-05 of 1.16e-05 left."
     )
-    assert "--epsilon 0.03)" in refusal
+    assert "(ε = 0.03)" in refusal
 
 
 def test_a_pure_cost_under_a_promise_with_delta_is_told_in_both():
@@ -76,7 +76,7 @@ def test_a_pure_cost_under_a_promise_with_delta_is_told_in_both():
     refusal = str(exhausted(PROMISE, spent, Epsilon(1)))
 
     assert refusal.startswith("this release needs ε = 1.00 of pure DP; 'adult' has 0.00749 of 0.01497 left.")
-    assert "--epsilon 0.26)" in refusal
+    assert "(ε = 0.26)" in refusal
 
 
 def test_a_promise_survives_json():

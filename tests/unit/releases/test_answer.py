@@ -9,6 +9,7 @@ import pytest
 import cards
 import sidelight as sl
 from sidelight.data.table import Table
+from sidelight.errors import SettingError
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
@@ -53,6 +54,16 @@ def test_every_count_has_an_interval_that_holds_its_estimate(mechanism, toy):
         known = [cells[part] for part in PARTS[:2] if cells[part][0] is not None]
         squares = np.square(np.array(known)).sum(axis=0)
         assert np.square(cells["standard_error"]) == pytest.approx(squares)
+
+
+@pytest.mark.parametrize("confidence", [95, -1, 0, 1, "0.95", float("nan"), True])
+def test_a_confidence_that_is_no_share_is_refused(confidence, toy):
+    release = made(MWEM(rounds=1), toy)
+
+    with pytest.raises(SettingError, match="confidence must be a share between 0 and 1; got"):
+        release.answer("a", by="b", confidence=confidence)
+    with pytest.raises(SettingError, match="confidence must be a share between 0 and 1; got"):
+        release.error_bars("a").interval(confidence)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)

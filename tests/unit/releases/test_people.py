@@ -207,8 +207,12 @@ def test_every_run_of_a_ledger_keeps_the_same_records(tmp_path, monkeypatch):
 def test_means_and_screens_say_what_to_do_instead():
     with pytest.raises(SettingError, match="must say who its values are about"):
         sl.mixed_mean([sl.Group([1.0, 2.0], epsilon=1.0)], bounds=(0, 3), unit=UNIT, alone=True)
-    with pytest.raises(SettingError, match="screen under unit='replace', with one record a person"):
-        sl.best_mixture_error(VISITS, VISITS.slice(9), schema=schema(), workload="2-way", epsilon=1.0)
+    for unit in (UNIT, UNIT.with_records(1)):
+        asked = {"schema": schema(unit), "workload": "2-way", "epsilon": 1.0}
+        with pytest.raises(
+            SettingError, match=r"person = 'who', whatever its records, it is private.*rehearse"
+        ):
+            sl.best_mixture_error(VISITS, VISITS.slice(9), **asked)
 
 
 def test_a_rehearsal_plays_records_that_were_kept():

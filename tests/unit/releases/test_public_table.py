@@ -11,7 +11,7 @@ from sidelight.data.columns.column import IntegerColumn, RealColumn
 from sidelight.data.columns.intervals import covered, interval_of
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import DataError, PublicDataWarning, SchemaError
+from sidelight.errors import DataError, PublicDataNote, PublicDataWarning, SchemaError
 from sidelight.models.histogram import Histogram
 from sidelight.public.source import WeightedRecords
 from sidelight.releases.plan import plan
@@ -116,7 +116,8 @@ def test_finer_bins_are_summed_and_coarser_ones_spread():
 def test_bins_are_found_where_other_values_are_allowed():
     schema = Schema((IntegerColumn("age", edges=(0, 20, 100), outside="other"),))
 
-    found = read_public(pa.table({"age": ["5-9", "20-24", "none"]}), schema)
+    with pytest.warns(PublicDataNote, match=r"33.3% .*'age' lie outside its bounds or cannot be read, and"):
+        found = read_public(pa.table({"age": ["5-9", "20-24", "none"]}), schema)
 
     assert found.count(("age",)).tolist() == [1, 1, 1]
 
@@ -284,3 +285,108 @@ def test_a_plan_says_how_many_records_a_mechanism_leaves_out():
 
     assert any("uses 3 of 4, and leaves out those" in note for note in notes)
     assert not any("leaves out" in note for note in others)
+
+
+TAILS = Schema.from_toml("""
+[columns.admitted]
+kind = "date"
+low = 2024-01-01
+high = 2024-12-31
+by = "month"
+outside = "clamp"
+
+[columns.age]
+kind = "integer"
+edges = [0, 50, 100]
+missing = true
+missing_texts = ["999"]
+outside = "clamp"
+
+[columns.ward]
+kind = "categorical"
+labels = ["medicine", "surgery"]
+outside = "other"
+missing = true
+""")
+
+
+def with_tails(**columns):
+    usual = {"admitted": ["2024-05-01"] * 200, "age": [30] * 200, "ward": ["surgery"] * 200}
+    return pa.table(usual | columns)
+
+
+def parts(share, inside, outside):
+    return [outside] * round(200 * share) + [inside] * round(200 * (1 - share))
+
+
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_a_column_with_nothing_inside_the_schema_is_left_out(is_mapped):
+    schema = (
+        TAILS if not is_mapped else Schema.from_toml(TAILS.to_toml() + '[public.map.age]\n"young" = "0–49"')
+    )
+    table = with_tails(admitted=["2019-03-01"] * 200, ward=["3"] * 200)
+
+    with pytest.warns(PublicDataWarning) as said:
+        found = read_public(table, schema)
+
+    assert found.domain.attrs == ("age",)
+    texts = [str(one.message) for one in said]
+    assert any("100% of the public values of 'admitted' lie outside its bounds" in text for text in texts)
+    assert any("100% of the public values of 'ward' are none of its labels" in text for text in texts)
+    assert not any(issubclass(one.category, PublicDataNote) for one in said)
+    assert (
+        list(told_of(records_by_attribute(found, schema.domain)))[-1] == "nothing is told of admitted, ward"
+    )
+
+
+@pytest.mark.parametrize(("share", "kind"), [(0.02, PublicDataNote), (0.5, PublicDataWarning)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_lies_outside_is_said_and_goes_where_the_schema_says(share, kind, weighted):
+    schema = Schema.from_toml(TAILS.to_toml() + ('[public]\nweight = "w"' if weighted else ""))
+    columns = {"age": parts(share, 30, 101), "ward": parts(share, "surgery", "3"), "w": [1] * 200}
+
+    with pytest.warns(PublicDataWarning) as said:
+        found = read_public(with_tails(**columns), schema)
+
+    outside = round(200 * share)
+    assert found.count(("age",)).tolist() == [200 - outside, outside, 0]
+    assert found.count(("ward",)).tolist() == [0, 200 - outside, outside, 0]
+    assert {one.category for one in said} == {kind}
+    assert sorted(str(one.message).split(": ", 1)[1].split(",")[0] for one in said) == [
+        f"{100 * share:g}% of the public values of 'age' lie outside its bounds",
+        f"{100 * share:g}% of the public values of 'ward' are none of its labels",
+    ]
+
+
+def test_a_rare_value_outside_and_a_missing_one_are_not_worth_a_word(recwarn):
+    table = with_tails(age=[101, *[999] * 30, *[30] * 169], ward=parts(0.9, "surgery", None))
+
+    found = read_public(table, TAILS)
+
+    assert found.count(("age",)).tolist() == [169, 1, 30]
+    assert not [one for one in recwarn if issubclass(one.category, PublicDataWarning)]
+
+
+def test_values_that_are_mapped_to_other_are_not_outside(recwarn):
+    schema = Schema.from_toml(TAILS.to_toml() + '[public.map.ward]\n"3" = "other"')
+
+    found = read_public(with_tails(ward=parts(0.6, "surgery", "3")), schema)
+
+    assert found.count(("ward",)).tolist() == [0, 80, 120, 0]
+    assert not [one for one in recwarn if issubclass(one.category, PublicDataWarning)]
+
+
+def test_a_table_with_nothing_inside_the_schema_is_refused():
+    with pytest.warns(PublicDataWarning), pytest.raises(DataError, match="tells nothing"):
+        read_public(pa.table({"ward": ["3"] * 5}), TAILS)
+
+
+def test_constraints_on_the_columns_that_are_there_hold_where_another_is_absent():
+    rules = '[[constraint]]\norder = ["age", "size"]\nviolated = "refuse"\n'
+    size = '[columns.size]\nkind = "integer"\nlow = 0\nhigh = 99\n'
+    table = pa.table({"age": [3, 50], "size": [9, 4]})
+
+    with pytest.warns(PublicDataWarning, match="1 of 2 values of 'size' have no place"):
+        found = read_public(table, Schema.from_toml(COLUMNS + size + rules))
+
+    assert records_by_attribute(found, found.domain) == {"age": 2, "size": 1}

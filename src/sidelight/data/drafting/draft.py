@@ -190,6 +190,11 @@ def _of_kind(survey: PublicSurvey, place: int, seen: Seen, bins: int) -> _Draft:
     if seen.spelled == "time":
         return _Draft(TimeColumn(seen.name, missing=seen.has_missing, note="By the hour."))
     made = _texts(survey, place, seen)
+    if seen.spelling.has_comma:
+        remark = (
+            "taken for text: its values are numbers with a comma. If that is a decimal mark, draft again "
+        )
+        return _Draft(made.column, remark + "with decimal = ',' (--decimal ,).")
     if not seen.spelling.nearly:
         return made
     what = "left out" if made.column is None else "drafted as text"

@@ -23,6 +23,8 @@ class Spelling:
     order: Format = "ymd"
     is_sure: bool = True
     """Whether the order of day and month is beyond doubt."""
+    has_comma: bool = False
+    """Whether it is text only because the decimal mark is a comma, and nobody said so."""
     nearly: Literal["", "numbers", "dates"] = ""
     """What a text would spell if it were not for a few odd ones."""
     odd: tuple[str, ...] = ()
@@ -51,6 +53,9 @@ def spelling_of(texts: Sequence[str], tokens: Collection[str], *, numbers: bool,
     orders = [order for order in FORMATS if all(seconds_of(text, order) is not None for text in said)]
     if orders:
         return Spelling("date", order=orders[0], is_sure=len(orders) == 1)
+    is_number = all(number_of(with_point(text)) is not None for text in said)
+    if numbers and not comma and is_number and any("," in text for text in said):
+        return Spelling(has_comma=True)
     return _nearly(written, numbers=numbers)
 
 

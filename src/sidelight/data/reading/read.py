@@ -29,7 +29,7 @@ from sidelight.data.engines.spark import SparkSource
 from sidelight.data.engines.sql_encoding import SqlSource
 from sidelight.data.reading import frames
 from sidelight.data.reading.far_moments import has_far_moments, nearer_copy
-from sidelight.data.reading.file_format import FileFormat, undecodable
+from sidelight.data.reading.file_format import FileFormat, marked_encoding, undecodable
 from sidelight.data.reading.sheets import ENDINGS, read_sheet
 from sidelight.data.schema import Schema
 from sidelight.errors import DataError
@@ -207,9 +207,11 @@ def _where_not_text(paths: Sequence[str], file: FileFormat) -> str | None:
         except (OSError, EOFError, zlib.error):
             return None
         if place is not None:
+            likely = marked_encoding(path, _opener(path)) or "latin-1"
             return (
                 f"{path} is not text in {file.encoding}: it fails at byte {place:,}. Name its encoding "
-                '(encoding = "latin-1" in [file] of the schema; --encoding for a draft), or save it as UTF-8.'
+                f'(encoding = "{likely}" in [file] of the schema; --encoding for a draft), or save it as '
+                "UTF-8."
             )
     return None
 
