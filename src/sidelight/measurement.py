@@ -13,11 +13,12 @@ from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.privacy import event
 from sidelight.privacy.budget import Cost, Rho
-from sidelight.privacy.event import Gaussian, Laplace
+from sidelight.privacy.event import Gaussian, Gaussians, Laplace
 from sidelight.privacy.noise import NoiseSource, discrete_gaussian, discrete_laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, Query
 from sidelight.queries.query import answer as answer_of
+from sidelight.queries.strategy import Strategy
 
 Array = NDArray[np.float64]
 NoiseKind = Literal["gaussian", "laplace"]
@@ -75,6 +76,17 @@ def measuring(query: Query, cost: Cost, unit: Unit, *, noise: NoiseKind | None =
     if isinstance(cost, Rho) and noise != "laplace":
         return Gaussian.at(cost, what=query.describe(), l2_squared=query.l2_squared(unit) / step**2)
     return Laplace.at(cost, what=query.describe(), l1=query.l1(unit) / step)
+
+
+def measuring_together(strategy: Strategy, rho: Rho, unit: Unit) -> Gaussians:
+    """The event of measuring all queries of a strategy at once."""
+    return Gaussians.at(
+        rho,
+        what=f"{len(strategy.queries):,} queries together",
+        numbers=sum(query.cells(strategy.closure.domain) for query in strategy.queries),
+        loss=strategy.loss(unit),
+        largest=max(strategy.variances),
+    )
 
 
 def stddev_of(query: Query, cost: Cost, unit: Unit, *, noise: NoiseKind | None = None) -> float:

@@ -42,7 +42,7 @@ def released(adult):
     ledger = MemoryLedger(Promise(BUDGET, UNIT, "paper"))
     curator = Curator(adult, allotment=BUDGET.rho(), unit=UNIT, ledger=ledger, noise=SeededNoise(0))
     workload = Workload.marginals(adult.domain, degree=3)
-    outcome = AIM(max_model_mb=1.0, oversized="skip").run(curator, workload)
+    outcome = AIM(max_model_mb=1.0, oversized="skip", estimator="tree").run(curator, workload)
     return outcome, curator, workload
 
 

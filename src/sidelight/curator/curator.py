@@ -24,7 +24,15 @@ from sidelight.data.grouping import Grouping
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mean_errors import MeanErrors, NoisyMeans
-from sidelight.measurement import Measurement, NoiseKind, gaussian, gaussians, laplace, measuring
+from sidelight.measurement import (
+    Measurement,
+    NoiseKind,
+    gaussian,
+    gaussians,
+    laplace,
+    measuring,
+    measuring_together,
+)
 from sidelight.privacy import event as events
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.unit import Unit
@@ -283,13 +291,7 @@ class Curator(Door):
     def measure_together(self, strategy: Strategy, cost: Rho) -> list[Measurement]:
         """The answers of many queries with exact Gaussian noise, in one event: they are paid for together."""
         sizes = [query.cells(self.domain) for query in strategy.queries]
-        event = events.Gaussians.at(
-            cost,
-            what=f"{len(sizes):,} queries together",
-            numbers=sum(sizes),
-            loss=strategy.loss(self.unit),
-            largest=max(strategy.variances),
-        )
+        event = measuring_together(strategy, cost, self.unit)
         ends = np.cumsum(sizes)
         variances = [events.Gaussians.scaled(variance, event.scale) for variance in strategy.variances]
 

@@ -9,11 +9,12 @@
 
 McKenna, Mullins, Sheldon, Miklau (2022), arXiv:2201.12677; spec 7.1. Where we differ: noise is the
 exact discrete Gaussian; under replacement n is public and the sensitivities are doubled (Δ₁) and
-×√2 (Δ₂); each measured marginal is charged as it is measured (spec 9.4, J17).
+×√2 (Δ₂); each measured marginal is charged as it is measured (spec 9.4, J17); and many rounds on many
+attributes take residuals in place of the graphical model, unless that is asked for.
 """
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -46,9 +47,18 @@ from sidelight.queries.query import Marginal, expected_l1_noise
 from sidelight.queries.workload import Workload
 from sidelight.select.score import WeightedError
 
-_WIDE = 40
-"""Beyond so many attributes a plan advises against a tree."""
-_LONG = "every round fits a tree of {} attributes, which takes long; estimator='residual' fits none"
+_TREE = MirrorDescent(tolerance=3e-3, max_steps=200)
+_AFFORDABLE = 6_400
+"""Up to so many rounds times attributes ``auto`` fits a tree. With 16 rounds an attribute that is 20 of them,
+and some two minutes of processor time (benchmarks/speed/wide.py); 41 take ten times as long and more."""
+_WITHOUT_TREE = (
+    "Residuals stand in for the tree of AIM's paper: up to {rounds:,} rounds, each with a tree of {attrs} "
+    "attributes, would take long. estimator='tree' fits it all the same."
+)
+_LONG = (
+    "Up to {rounds:,} rounds fit a tree of {attrs} attributes each, which takes long; estimator='residual' "
+    "fits none."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +86,11 @@ class AIM(Mechanism):
     """Size limit of the graphical model; it grows with the budget spent."""
     oversized: Oversized = "refuse"
     """Workload marginals above the size limit: refuse the workload, or skip measuring them."""
-    estimator: MirrorDescent | Literal["residual"] = MirrorDescent(tolerance=3e-3, max_steps=200)
-    """The fit in each round, which starts from the model of the round before. ``residual``: reconstruction by
-    residuals, here and in the last fit; then max_model_mb limits single marginals, since there is no tree."""
+    estimator: MirrorDescent | Literal["auto", "tree", "residual"] = "auto"
+    """The fit in each round. ``tree``: the paper's graphical model, which starts from that of the round
+    before; MirrorDescent(…): the same with other steps. ``residual``: reconstruction by residuals, here and
+    in the last fit; then max_model_mb limits single marginals, since there is no tree. ``auto``: a tree,
+    unless there are too many rounds and attributes for it."""
     final_estimator: MirrorDescent = MirrorDescent()
     """The last fit, which starts anew, since cells that earlier rounds drove to 0 come back slowly."""
 
@@ -87,13 +99,15 @@ class AIM(Mechanism):
         _check.share(select_share=self.select_share)
         _check.positive(max_model_mb=self.max_model_mb)
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
-        if self.estimator != "residual" and not isinstance(self.estimator, MirrorDescent):
-            raise SettingError(
-                f"estimator must be MirrorDescent(…) or 'residual'; got {_check.brief(self.estimator)}."
-            )
+        if not isinstance(self.estimator, MirrorDescent):
+            _check.one_of(("auto", "tree", "residual"), estimator=self.estimator)
 
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         domain, rho = curator.domain, curator.allotment
+        if self.estimator == "auto":
+            is_tree = self._is_affordable(domain, workload)
+            decided = replace(self, estimator="tree" if is_tree else "residual")
+            return replace(decided.run(curator, workload), notes=self._told(domain, workload))
         weights = workload.closure(domain)
         # Under add-or-remove n is private, and the fit estimates the total from the measurements.
         n = curator.total(rho) if curator.unit.total_is_public else None
@@ -131,29 +145,38 @@ class AIM(Mechanism):
         model = last.estimate(domain, measurements, total=n)
         return Outcome(model, tuple(measurements), curator.events)
 
+    def _is_affordable(self, domain: Domain, workload: Workload) -> bool:
+        # PRIVACY: the schema, the workload and the settings alone are asked.
+        return self.rounds_per_attribute * len(domain) * len(_about(workload)) <= _AFFORDABLE
+
+    def _told(self, domain: Domain, workload: Workload) -> tuple[str, ...]:
+        """Which estimator, and why, where a tree would take long."""
+        if self.estimator == "residual" or self._is_affordable(domain, workload):
+            return ()
+        said = _WITHOUT_TREE if self.estimator == "auto" else _LONG
+        rounds = self.rounds_per_attribute * len(domain)
+        return (said.format(rounds=rounds, attrs=len(_about(workload))),)
+
     def _estimators(self) -> tuple[Estimator, Estimator]:
         """The estimators of the rounds and of the last fit."""
-        if isinstance(self.estimator, MirrorDescent):
-            return self.estimator, self.final_estimator
-        return ResidualReconstruction(max_steps=0), ResidualReconstruction()
+        if self.estimator == "residual":
+            return ResidualReconstruction(max_steps=0), ResidualReconstruction()
+        return self.estimator if isinstance(self.estimator, MirrorDescent) else _TREE, self.final_estimator
 
     def _earlier(self, curator: Curator, closure: Container[Attrs]) -> list[Measurement]:
         """What earlier releases told of the same records, as far as half of the model has room for it."""
-        if isinstance(self.estimator, MirrorDescent):
-            return take_marginals(curator, closure, limit_mb=self.max_model_mb / 2)
-        return take_residuals(curator, closure)
+        if self.estimator == "residual":
+            return take_residuals(curator, closure)
+        return take_marginals(curator, closure, limit_mb=self.max_model_mb / 2)
 
     def _allowed(
         self, domain: Domain, measured: list[Measurement], wanted: list[Attrs], *, share: float
     ) -> list[Attrs]:
         """The candidates that this share of the size limit has room for."""
         limit = self.max_model_mb * share
-        if isinstance(self.estimator, MirrorDescent):
-            return tractable(domain, [made.query.attrs for made in measured], wanted, limit_mb=limit)
-        return [attrs for attrs in wanted if len(attrs) == 1 or mib(domain.size(attrs)) <= limit]
-
-    def _takes_long(self, domain: Domain) -> bool:
-        return len(domain) > _WIDE and isinstance(self.estimator, MirrorDescent)
+        if self.estimator == "residual":
+            return [attrs for attrs in wanted if len(attrs) == 1 or mib(domain.size(attrs)) <= limit]
+        return tractable(domain, [made.query.attrs for made in measured], wanted, limit_mb=limit)
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
@@ -186,6 +209,11 @@ class AIM(Mechanism):
             oversized=oversized_marginals(domain, workload, limit_mb=self.max_model_mb),
             notes=(
                 "noise is that of the first rounds; it is halved whenever a round hardly moves the model",
-                *([_LONG.format(len(domain))] if self._takes_long(domain) else []),
+                *self._told(domain, workload),
             ),
         )
+
+
+def _about(workload: Workload) -> set[str]:
+    """The attributes that a workload asks about."""
+    return {attr for attrs in workload.attribute_sets for attr in attrs}

@@ -28,6 +28,7 @@ from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.candidates import check_only_marginals
 from sidelight.mechanisms.paper import HARDT_2012, Paper
 from sidelight.models.histogram import Histogram, check_fits
 from sidelight.models.model import Model
@@ -95,10 +96,7 @@ class Barak(Mechanism):
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
-        if not workload.only_marginals:
-            raise WorkloadError(
-                "mechanism 'barak' answers whole marginals; the workload holds other queries."
-            )
+        check_only_marginals(workload, name=self.name)
         for query in workload:
             Fourier(query.attrs).check(domain)
         if not any(workload.attribute_sets):

@@ -103,15 +103,20 @@ def oversized_marginals(domain: Domain, workload: Workload, *, limit_mb: float) 
     return tuple(attrs for attrs in workload.attribute_sets if mib(domain.size(attrs)) > limit_mb)
 
 
+def check_only_marginals(workload: Workload, *, name: str) -> None:
+    """Refuse other queries than whole marginals."""
+    if not workload.only_marginals:
+        raise WorkloadError(
+            f"mechanism {name!r} takes whole marginals, but the workload holds other queries. "
+            "Ask for the marginals that they are computed from, or use mechanism='mwem' ('hdmm' for ranges)."
+        )
+
+
 def check_sizes(
     domain: Domain, workload: Workload, *, limit_mb: float, oversized: Oversized, name: str
 ) -> None:
     """Refuse a workload that the model could never answer, before anything is charged."""
-    if not workload.only_marginals:
-        raise WorkloadError(
-            f"mechanism {name!r} takes whole marginals, but the workload holds other queries. "
-            "Ask for the marginals that they are computed from, or use mechanism='mwem'."
-        )
+    check_only_marginals(workload, name=name)
     if not any(workload.attribute_sets):
         raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
     check_model_room(domain, limit_mb=limit_mb)

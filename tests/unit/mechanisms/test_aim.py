@@ -10,8 +10,11 @@ from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError, WorkloadError
+from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.candidates import marginal_stddev, tractable
+from sidelight.models.graphical import GraphicalModel
+from sidelight.models.reconstruction import Reconstruction
 from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.event import Exponential, Gaussian
 from sidelight.privacy.ledger import MemoryLedger
@@ -105,12 +108,56 @@ def test_too_few_rounds_for_the_one_way_marginals_are_refused():
         AIM(rounds_per_attribute=0)
 
 
-def test_a_plan_for_a_wide_table_names_the_estimator_that_fits_no_tree():
-    domain = Domain.of({f"x{i}": 2 for i in range(41)})
-    workload, unit = Workload.marginals(domain, degree=1), Unit("replace")
+def test_a_plan_for_a_wide_table_says_which_estimator_and_why():
+    domain = Domain.of({f"x{i}": 2 for i in range(21)})
+    few, many = (Workload([(attr,) for attr in domain.attrs[:number]]) for number in (19, 21))
 
-    def notes(**settings):
-        return " ".join(AIM(**settings).outlook(domain, workload, allotment=Rho(1), unit=unit).notes)
+    def notes(workload, **settings):
+        told = AIM(**settings).outlook(domain, workload, allotment=Rho(1), unit=Unit("replace")).notes
+        return " ".join(told)
 
-    assert "estimator='residual' fits none" in notes()
-    assert "fits none" not in notes(estimator="residual")
+    assert "Residuals stand in for the tree" in notes(many)
+    assert "336 rounds, each with a tree of 21 attributes" in notes(many)
+    assert "estimator='residual' fits none" in notes(many, estimator="tree")
+    assert "estimator='residual' fits none" in notes(many, estimator=MirrorDescent())
+    for settled in (notes(few), notes(many, estimator="residual"), notes(many, rounds_per_attribute=8)):
+        assert "tree" not in settled
+
+
+@pytest.mark.parametrize(
+    ("attributes", "estimator", "kind", "is_told"),
+    [
+        (3, "auto", GraphicalModel, False),
+        (3, "residual", Reconstruction, False),
+        (21, "auto", Reconstruction, True),
+        (21, "tree", GraphicalModel, False),
+        (21, MirrorDescent(max_steps=60), GraphicalModel, False),
+    ],
+)
+def test_many_rounds_on_many_attributes_fit_no_tree_unless_it_is_asked_for(
+    attributes, estimator, kind, is_told
+):
+    domain = Domain.of({f"x{i}": 2 for i in range(attributes)})
+    table = Table.of_codes(domain, np.zeros((500, attributes), dtype=int))
+
+    workload = Workload([*((attr,) for attr in domain.attrs), ("x0", "x1")])
+    outcome = AIM(estimator=estimator).run(curator_of(table, "1/50", Unit("replace")), workload)
+
+    assert isinstance(outcome.model, kind)
+    assert any("Residuals stand in" in note for note in outcome.notes) == is_told
+
+
+def test_the_tree_by_name_is_the_tree_that_is_taken_for_few_attributes(toy):
+    auto, named = (
+        AIM(estimator=estimator).run(curator_of(toy.table, "1/50", Unit("replace")), toy.workload)
+        for estimator in ("auto", "tree")
+    )
+
+    assert auto.events == named.events
+    for one, other in zip(auto.measurements, named.measurements, strict=True):
+        assert np.array_equal(one.answer, other.answer)
+
+
+def test_estimators_that_do_not_exist_are_refused():
+    with pytest.raises(SettingError, match="estimator must be one of 'auto', 'tree', 'residual'"):
+        AIM(estimator="forest")

@@ -110,7 +110,7 @@ def test_what_it_cannot_do_is_refused():
 
     with pytest.raises(WorkloadError, match="Fourier queries need binary attributes; b are not"):
         Barak().check(wide, Workload([("a", "b")]), None)
-    with pytest.raises(WorkloadError, match="answers whole marginals"):
+    with pytest.raises(WorkloadError, match="takes whole marginals"):
         Barak().check(DOMAIN, Workload([Range((("a", 0, 1),))]), None)
     with pytest.raises(WorkloadError, match="the total alone"):
         Barak().check(DOMAIN, Workload([()]), None)

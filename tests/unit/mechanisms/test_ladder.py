@@ -15,7 +15,7 @@ from sidelight.measurement import Measurement
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
 from sidelight.mechanisms.ladder.ladder import Ladder
-from sidelight.mechanisms.ladder.planning import Fade, best_views, covers, left, off, residuals
+from sidelight.mechanisms.ladder.planning import Fade, best_views, covers, left, off, residuals, with_room
 from sidelight.mechanisms.ladder.shrinking import faded, told_by
 from sidelight.models.residuals import Estimate, centred
 from sidelight.privacy.budget import Budget, Epsilon, Rho
@@ -215,6 +215,36 @@ def test_what_it_cannot_answer_is_refused_before_anything_is_paid():
         Ladder(fading=0.0)
     with pytest.raises(SettingError, match="does not use public data"):
         Ladder().check(DOMAIN, TRIPLES, Table.of_codes(DOMAIN, np.zeros((3, 4), dtype=np.uint8)))
+
+
+def test_a_pair_that_there_is_no_room_for_is_refused_or_left_to_its_attributes():
+    domain = Domain.of({"a": 2, "b": 300, "c": 300})
+    rng = np.random.default_rng(0)
+    table = Table.of_codes(domain, rng.integers(0, domain.shape, (2_000, 3)))
+    workload, budget = Workload.marginals(domain, degree=2), Budget(epsilon=1.0, delta=1e-9)
+    with pytest.raises(TooLargeError, match=r"b × c, takes 0\.687 MB.*oversized='skip'"):
+        Ladder(max_model_mb=0.5).check(domain, workload, None)
+
+    ladder = Ladder(max_model_mb=0.5, oversized="skip")
+    ladder.check(domain, workload, None)
+    outlook = ladder.outlook(domain, workload, allotment=Rho(1), unit=Unit("replace"))
+    model = ladder.run(curator(table, budget, ladder), workload).model
+
+    assert outlook.oversized == (("b", "c"),)
+    assert outlook.model_bytes < 0.5 * 2**20
+    assert not model.known.holds(("b", "c"))
+    independent = np.outer(model.count(("b",)), model.count(("c",))) / model.total
+    assert model.count(("b", "c")) == pytest.approx(independent)
+    with pytest.raises(TooLargeError, match="fewer attributes"):
+        Ladder(max_model_mb=1e-4, oversized="skip").check(domain, workload, None)
+
+
+def test_attributes_that_only_an_oversized_marginal_names_are_still_measured():
+    domain = Domain.of({"a": 2, "b": 300, "c": 300})
+    kept = with_room(domain, {("b", "c"): 2.0}, limit_mb=0.5)
+
+    assert kept == {("b",): 2.0, ("c",): 2.0}
+    assert with_room(domain, {("b", "c"): 2.0}, limit_mb=1.0) == {("b", "c"): 2.0}
 
 
 def test_what_shrinking_takes_away_is_in_the_variance_that_is_said():

@@ -18,7 +18,7 @@ The arbiter is arbiter.py, the last line particles.py. EI_c is the expected impr
 data are never candidates of a round, so its score moves by Δ₁ alone. Proofs: docs/papers/aperture.md.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -70,6 +70,10 @@ from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
 from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
+_PAIRS = 128
+"""So many pairs have ``max_particle_rounds``: with 41 attributes, 384 of 820 pairs are measured beyond the
+tree."""
+
 OnePublic = Table | WeightedRecords | Model | Prior
 Public = OnePublic | Sequence[OnePublic]
 
@@ -89,7 +93,8 @@ class Aperture(Mechanism):
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
     them. With 0 there are none."""
     max_particle_rounds: int = 64
-    """Most marginals that are measured then."""
+    """Most marginals that are measured then; as many again for every 128 pairs from 256 on, if only pairs are
+    asked for and so many could be heard."""
     one_way_share: float = 0.05
     """Share of the budget for all one-way marginals, at first."""
     max_asked_again: int = 12
@@ -144,7 +149,10 @@ class Aperture(Mechanism):
         prior = self._with_room(arbiter, prior, measurements, spare)
         model, beliefs = taken_in(prior, measurements, n)
 
-        late, for_tree = spare.split(self._particle_share(model, list(weights), spare, curator.unit))
+        beyond = self._particle_rounds(
+            model, list(weights), spare, curator.unit, most=self._most_particle_rounds(closure)
+        )
+        late, for_tree = spare.split(self.particle_share if beyond else 0)
         rounds = min(self._most_rounds(closure), len(weights)) if for_tree else 0
         for done in range(rounds):
             select_cost, measure_cost = (for_tree / rounds).split(self.select_share)
@@ -173,7 +181,7 @@ class Aperture(Mechanism):
             measurements += measured_beyond(
                 curator, drawn, beliefs, weights,
                 cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
-                most=self.max_particle_rounds, select_share=self.select_share,
+                most=beyond or self.max_particle_rounds, select_share=self.select_share,
             )  # fmt: skip
             released = drawn.support
         # ESTIMATE once more, so that single attributes are as they were answered.
@@ -290,15 +298,26 @@ class Aperture(Mechanism):
         cells = share * self.max_model_mb / 2 * 2**20 / BYTES_PER_CELL
         return replace(prior, model=pruned(prior.model, most_cells=cells))
 
-    def _particle_share(
-        self, model: GraphicalModel, candidates: Sequence[Attrs], spare: Cost, unit: Unit
-    ) -> float:
-        """What no tree has to hold gets a share where as many marginals can be heard as it has rounds for."""
-        number, (late, _) = min(self.max_particle_rounds, len(candidates)), spare.split(self.particle_share)
+    def _particle_rounds(
+        self, model: GraphicalModel, candidates: Sequence[Attrs], spare: Cost, unit: Unit, *, most: int
+    ) -> int:
+        """How many marginals that no tree has to hold: as many as could be heard, or none."""
+        late, _ = spare.split(self.particle_share)
         if not late or mib(SizeOracle(model.domain, candidates).cells) <= self.max_model_mb:
-            return 0.0  # a tree can hold all there is
-        stddev = marginal_stddev((late / number).split(self.select_share)[1], unit)
-        return self.particle_share if len(heard(model, candidates, stddev=stddev)) >= number else 0.0
+            return 0  # a tree can hold all there is
+        times = most // self.max_particle_rounds
+        while times:
+            number = min(self.max_particle_rounds * times, len(candidates))
+            stddev = marginal_stddev((late / number).split(self.select_share)[1], unit)
+            if len(heard(model, candidates, stddev=stddev)) >= number:
+                return number
+            times //= 2
+        return 0
+
+    def _most_particle_rounds(self, closure: Collection[Attrs]) -> int:
+        """More where many pairs are asked for, and nothing larger: a tree holds few of them."""
+        pairs = sum(len(c) == 2 for c in closure) if max(map(len, closure)) == 2 else 0
+        return self.max_particle_rounds * max(1, pairs // _PAIRS)
 
     def _most_rounds(self, closure: Iterable[Attrs]) -> int:
         """Three times as many where nothing larger than pairs is asked for: a triple holds three of them."""
@@ -347,25 +366,25 @@ class Aperture(Mechanism):
                 "total_share, one_way_share, mixture_share and four times contest_share are together more "
                 "than the whole budget. Lower one of them."
             )
-        rounds = self._most_rounds(workload.closure(domain))
-        costs = [total, first / ones, *self._least_costs(type(allotment)(left), rounds)]
+        closure = workload.closure(domain)
+        costs = [total, first / ones, *self._least_costs(type(allotment)(left), closure)]
         return [measuring(any_marginal, cost, unit) for cost in costs if cost]
 
-    def _least_costs(self, rest: Cost, rounds: int) -> Iterator[Cost]:
+    def _least_costs(self, rest: Cost, closure: Collection[Attrs]) -> Iterator[Cost]:
         """The least that a run pays for one more answer to an attribute, in a round, and beyond the tree."""
         if most := self.max_asked_again:
             yield rest * Fraction(most - 1, most) ** (most - 1) / most
             rest = rest * Fraction(most - 1, most) ** most
         late, for_tree = rest.split(self.particle_share)
-        yield (for_tree / rounds).split(self.select_share)[1]
-        yield (late / self.max_particle_rounds).split(self.select_share)[1]
+        yield (for_tree / self._most_rounds(closure)).split(self.select_share)[1]
+        yield (late / self._most_particle_rounds(closure)).split(self.select_share)[1]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
         most = (
             self.max_asked_again
             + self._most_rounds(closure)
-            + (self.max_particle_rounds if self.particle_share else 0)
+            + (self._most_particle_rounds(closure) if self.particle_share else 0)
         )
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(

@@ -38,7 +38,7 @@ from sidelight.fit.generator import (
 )
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import marginal_stddev
+from sidelight.mechanisms.candidates import check_only_marginals, marginal_stddev
 from sidelight.mechanisms.paper import Paper
 from sidelight.models.product_mixture import Blocks
 from sidelight.privacy.budget import Cost
@@ -209,11 +209,7 @@ class NetworkRounds(Mechanism):
     def check(self, domain: Domain, workload: Workload, public: Any) -> None:
         library(self.device)
         super().check(domain, workload, public)
-        if not workload.only_marginals:
-            raise WorkloadError(
-                f"mechanism {self.name!r} takes whole marginals, but the workload holds other queries. "
-                "Ask for the marginals that they are computed from, or use mechanism='mwem'."
-            )
+        check_only_marginals(workload, name=self.name)
         if not _wanted(workload):
             raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
         self._check_room(domain, workload)

@@ -30,22 +30,28 @@ from sidelight import _check
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
-from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.errors import SettingError
 from sidelight.fit.products import non_negative
 from sidelight.fit.residuals import Constraint, ResidualReconstruction
+from sidelight.measurement import measuring_together
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import mib, take_residuals
-from sidelight.mechanisms.hdmm.planning import MarginalPlan, Objective
+from sidelight.mechanisms.candidates import take_residuals
+from sidelight.mechanisms.hdmm.planning import (
+    MarginalPlan,
+    Objective,
+    check_asked,
+    check_room,
+    weights_of,
+)
 from sidelight.mechanisms.hdmm.ranges import ProductPlan, check_ranges
 from sidelight.mechanisms.paper import MCKENNA_2018, XIAO_2023
 from sidelight.models.products import ProductEstimate, Products
 from sidelight.models.reconstruction import Reconstruction
 from sidelight.privacy.budget import Cost, Rho
-from sidelight.privacy.event import Event, Gaussians
+from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import expected_l1_noise
-from sidelight.queries.strategy import Closure
-from sidelight.queries.workload import Workload, check_closure
+from sidelight.queries.workload import Workload
 
 Array = NDArray[np.float64]
 
@@ -98,48 +104,22 @@ class HDMM(Mechanism):
         if not workload.only_marginals:
             check_ranges(domain, workload)
             return _planned_ranges(domain, workload, self.objective)
-        weights: dict[Attrs, float] = {}
-        for query, weight in zip(workload.queries, workload.weights, strict=True):
-            attrs = domain.canonical(query.attrs)
-            weights[attrs] = weights.get(attrs, 0.0) + weight
-        items = tuple(weights.items())
+        items = tuple(weights_of(domain, workload).items())
         return _planned_marginals(domain, items, self.objective, total_is_public=unit.total_is_public)
-
-    def _event(self, plan: MarginalPlan | ProductPlan, allotment: Cost, unit: Unit) -> Gaussians:
-        strategy = plan.strategy
-        return Gaussians.at(
-            _rho(allotment),
-            what=f"{len(strategy.queries):,} queries together",
-            numbers=sum(query.cells(strategy.closure.domain) for query in strategy.queries),
-            loss=strategy.loss(unit),
-            largest=max(strategy.variances),
-        )
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
-        if not any(domain.sizes[attr] > 1 for attrs in workload.attribute_sets for attr in attrs):
-            raise WorkloadError(
-                "the workload asks for the total alone; name an attribute with more than one value."
-            )
+        check_asked(domain, workload)
         check_ranges(domain, workload)
-        check_closure([len(query.attrs) for query in workload], attributes=len(domain))
-        largest = max(workload.attribute_sets, key=domain.size)
-        alone = mib(domain.size(largest))
-        size = alone if alone > self.max_model_mb else mib(_cells(domain, workload))
-        if size > self.max_model_mb:
-            raise TooLargeError(
-                f"the residuals of this workload need {size:,.3g} MB, above max_model_mb = "
-                f"{self.max_model_mb:g}; the largest marginal, {' × '.join(largest)}, takes {alone:.3g} MB. "
-                "Ask for fewer or lower marginals, coarsen attributes, raise max_model_mb, or use "
-                "mechanism='aim' with oversized='skip', which measures only what it has room for."
-            )
+        instead = "mechanism='aim' with oversized='skip', which measures only what it has room for."
+        check_room(domain, workload, limit_mb=self.max_model_mb, instead=instead)
 
     def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
-        return [self._event(self._plan(domain, workload, unit), allotment, unit)]
+        return [measuring_together(self._plan(domain, workload, unit).strategy, _rho(allotment), unit)]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         plan = self._plan(domain, workload, unit)
-        event = self._event(plan, allotment, unit)
+        event = measuring_together(plan.strategy, _rho(allotment), unit)
         told = _marginal_errors if isinstance(plan, MarginalPlan) else _range_errors
         stddevs, notes = told(plan, float(event.scale))  # type: ignore[arg-type]  # each by its own kind
         return Outlook(
@@ -149,13 +129,6 @@ class HDMM(Mechanism):
             counting_bytes=8 * plan.size,
             notes=tuple(notes),
         )
-
-
-def _cells(domain: Domain, workload: Workload) -> int:
-    """How many numbers the model of a workload holds."""
-    if workload.only_marginals:
-        return Closure.of(domain, workload.attribute_sets).size
-    return sum(map(domain.size, workload.attribute_sets))
 
 
 def _marginal_errors(plan: MarginalPlan, scale: float) -> tuple[list[Array], list[str]]:

@@ -27,9 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.errors import TooLargeError, WorkloadError
+from sidelight.mechanisms.candidates import mib
 from sidelight.privacy.rational import round_up
 from sidelight.queries.residual import Residual
 from sidelight.queries.strategy import Closure, Strategy, subsets
+from sidelight.queries.workload import Workload, check_closure
 
 Array = NDArray[np.float64]
 Objective = Literal["mean", "maximum"]
@@ -118,6 +121,11 @@ class MarginalPlan:
         """How many numbers are measured and kept."""
         return self.closure.size
 
+    def holds(self, attrs: Attrs) -> bool:
+        """Whether all that these attributes say together is planned for; those of one value say nothing."""
+        domain = self.closure.domain
+        return tuple(a for a in domain.canonical(attrs) if domain.sizes[a] > 1) in self.closure.number
+
     def cell_variances(self) -> list[Array]:
         """Variance of a cell of each marginal of the workload, degree by degree, at a joint cost of 1."""
         each = self.variances * self.closure.contrasts * self.closure.cells
@@ -150,3 +158,44 @@ class MarginalPlan:
                 queries.append(Residual(attrs, tuple(sizes[attr] for attr in attrs)))
                 variances.append(round_up(Fraction(2.0 ** (steps / _GRID))))
         return Strategy(self.closure, tuple(queries), tuple(variances))
+
+
+def weights_of(domain: Domain, workload: Workload) -> dict[Attrs, float]:
+    """The weight of each marginal, those asked for twice together."""
+    weights: dict[Attrs, float] = {}
+    for query, weight in zip(workload.queries, workload.weights, strict=True):
+        attrs = domain.canonical(query.attrs)
+        weights[attrs] = weights.get(attrs, 0.0) + weight
+    return weights
+
+
+def check_asked(domain: Domain, workload: Workload) -> None:
+    """Refuse a workload that says nothing, or that holds too many smaller marginals to be listed."""
+    if not any(domain.sizes[attr] > 1 for attrs in workload.attribute_sets for attr in attrs):
+        raise WorkloadError(
+            "the workload asks for the total alone; name an attribute with more than one value."
+        )
+    check_closure([len(query.attrs) for query in workload], attributes=len(domain))
+
+
+def check_room(domain: Domain, workload: Workload, *, limit_mb: float, instead: str) -> None:
+    """Refuse a workload whose residuals are larger than the limit, before anything is charged.
+
+    ``instead`` says who else could take it.
+    """
+    largest = max(workload.attribute_sets, key=domain.size)
+    alone = mib(domain.size(largest))
+    size = alone if alone > limit_mb else mib(numbers_of(domain, workload))
+    if size > limit_mb:
+        raise TooLargeError(
+            f"the residuals of this workload need {size:,.3g} MB, above max_model_mb = {limit_mb:g}; the "
+            f"largest marginal, {' × '.join(largest)}, takes {alone:.3g} MB. Ask for fewer or lower "
+            f"marginals, coarsen attributes, raise max_model_mb, or use {instead}"
+        )
+
+
+def numbers_of(domain: Domain, workload: Workload) -> int:
+    """How many numbers the model of a workload holds."""
+    if workload.only_marginals:
+        return Closure.of(domain, workload.attribute_sets).size
+    return sum(map(domain.size, workload.attribute_sets))

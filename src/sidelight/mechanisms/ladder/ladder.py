@@ -29,20 +29,27 @@ from sidelight import _check
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
-from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.fit.residuals import ResidualReconstruction
-from sidelight.measurement import Measurement, measuring
+from sidelight.measurement import Measurement, measuring, measuring_together
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import marginal_stddev, mib
-from sidelight.mechanisms.hdmm.planning import MarginalPlan
-from sidelight.mechanisms.ladder.planning import Fade, best_views, covers, left, off, residuals
+from sidelight.mechanisms.candidates import Oversized, check_only_marginals, marginal_stddev
+from sidelight.mechanisms.hdmm.planning import MarginalPlan, check_asked, check_room, weights_of
+from sidelight.mechanisms.ladder.planning import (
+    Fade,
+    best_views,
+    covers,
+    left,
+    off,
+    residuals,
+    singles_of,
+    with_room,
+)
 from sidelight.mechanisms.ladder.shrinking import faded, told_by
 from sidelight.mechanisms.paper import MCKENNA_2018, XIAO_2023, Paper
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
-from sidelight.privacy.event import Event, Gaussians
+from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
-from sidelight.queries.strategy import Closure
 from sidelight.queries.workload import Workload
 
 _ESTIMATOR = ResidualReconstruction(tolerance=1e-4)
@@ -76,19 +83,23 @@ class Ladder(Mechanism):
     """How much weaker relations are expected to be with each further attribute, as a ratio of variances."""
     total_share: float = 0.01
     """Share of the budget that counts the records, where that count is not public."""
-    max_model_mb: float = 200.0
-    """Size limit of all residuals together."""
+    max_model_mb: float = 150.0
+    """Size limit of all residuals together; a run takes several times as much."""
+    oversized: Oversized = "refuse"
+    """A workload above the limit: refuse it, or leave its largest marginals to what their single attributes
+    say."""
 
     def __post_init__(self) -> None:
         _check.one_of(("zcdp", "pure"), accounting=self.accounting)
         _check.positive(pairs=self.pairs, fading=self.fading, max_model_mb=self.max_model_mb)
         _check.share(total_share=self.total_share)
+        _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         domain, unit = curator.domain, curator.unit
         total_cost, _ = curator.allotment.split(self.total_share)
         n = curator.total(total_cost)
-        best = _best(domain, _weights(domain, workload))
+        best = self._best(domain, workload)
         # MEASURE, all of it as planned beforehand.
         measurements: list[Measurement]
         rest = curator.remaining
@@ -105,6 +116,13 @@ class Ladder(Mechanism):
         model = _ESTIMATOR.of(known, seen=len(measurements))
         return Outcome(model, tuple(measurements), curator.events)
 
+    def _best(self, domain: Domain, workload: Workload) -> MarginalPlan:
+        """HDMM's plan for all that there is room for."""
+        weights = weights_of(domain, workload)
+        if self.oversized == "skip":
+            weights = with_room(domain, weights, limit_mb=self.max_model_mb)
+        return _best(domain, tuple(weights.items()))
+
     @property
     def _fade(self) -> Fade:
         return Fade(self.pairs, self.fading)
@@ -113,7 +131,7 @@ class Ladder(Mechanism):
         self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit, n: float
     ) -> float:
         """The mean error of the workload's marginals, as a share of n, if relations fade as expected."""
-        best = _best(domain, _weights(domain, workload))
+        best = self._best(domain, workload)
         if isinstance(allotment, Rho):
             planned = residuals(best, self._fade, allotment, unit, n=n)
             return off(left(planned, self._fade, n=n), n)
@@ -124,45 +142,31 @@ class Ladder(Mechanism):
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
-        if not workload.only_marginals:
-            raise WorkloadError(
-                "mechanism 'ladder' answers whole marginals; the workload holds other queries. Ask for the "
-                "marginals that they are computed from, or use mechanism='hdmm' for ranges."
-            )
-        if not any(domain.sizes[attr] > 1 for attrs in workload.attribute_sets for attr in attrs):
-            raise WorkloadError(
-                "the workload asks for the total alone; name an attribute with more than one value."
-            )
-        workload.closure(domain)  # refuses what has too many subsets
-        largest = max(workload.attribute_sets, key=domain.size)
-        alone = mib(domain.size(largest))
-        size = alone if alone > self.max_model_mb else mib(_cells(domain, workload))
-        if size > self.max_model_mb:
-            raise TooLargeError(
-                f"the residuals of this workload need {size:,.3g} MB, above max_model_mb = "
-                f"{self.max_model_mb:g}; the largest marginal, {' × '.join(largest)}, takes {alone:.3g} MB. "
-                "Ask for fewer or lower marginals, coarsen attributes, raise max_model_mb, or use "
-                "mechanism='aim', which measures only what it has room for."
-            )
+        check_only_marginals(workload, name=self.name)
+        check_asked(domain, workload)
+        instead = "oversized='skip', which leaves the largest marginals to what single attributes say."
+        if self.oversized == "skip":
+            workload, instead = Workload(singles_of(workload.attribute_sets)), "fewer attributes."
+        check_room(domain, workload, limit_mb=self.max_model_mb, instead=instead)
 
     def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
-        best, rest = _best(domain, _weights(domain, workload)), self._rest(allotment, unit)
+        best, rest = self._best(domain, workload), self._rest(allotment, unit)
         total_cost, _ = allotment.split(self.total_share)
         counted = [] if unit.total_is_public else [measuring(Marginal(()), total_cost, unit)]
         if isinstance(rest, Epsilon):
             most = max(map(len, covers(domain, tuple(best.closure.maximal))))
             return [*counted, measuring(Marginal(()), rest / most, unit)]
         # A plan with τ gives no residual less than half the precision that this one gives it.
-        return [*counted, _event(best, rest / 2, unit)]
+        return [*counted, measuring_together(best.strategy, rest / 2, unit)]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
-        best, rest = _best(domain, _weights(domain, workload)), self._rest(allotment, unit)
+        best, rest = self._best(domain, workload), self._rest(allotment, unit)
         cells = best.closure.cells
         if isinstance(rest, Epsilon):
             most = max(map(len, covers(domain, tuple(best.closure.maximal))))
             stddev, number = marginal_stddev(rest / most, unit), most
         else:
-            scale = float(_event(best, rest, unit).scale)
+            scale = float(measuring_together(best.strategy, rest, unit).scale)
             stddev, number = (
                 float(np.sqrt(scale * np.concatenate(best.cell_variances())).mean()),
                 len(cells) - 1,
@@ -172,6 +176,7 @@ class Ladder(Mechanism):
             stddev=stddev,
             model_bytes=8 * int(cells.sum()),
             counting_bytes=8 * int(cells.sum()),
+            oversized=tuple(attrs for attrs in workload.attribute_sets if not best.holds(attrs)),
             notes=(
                 "What is measured of pairs and triples follows from the number of records: relations that "
                 "noise would swamp are left to the model. The noise said here is the most there can be.",
@@ -183,33 +188,7 @@ class Ladder(Mechanism):
         return allotment if unit.total_is_public else allotment.split(self.total_share)[1]
 
 
-def _weights(domain: Domain, workload: Workload) -> tuple[tuple[Attrs, float], ...]:
-    """The weight of each marginal, those asked for twice together."""
-    weights: dict[Attrs, float] = {}
-    for query, weight in zip(workload.queries, workload.weights, strict=True):
-        attrs = domain.canonical(query.attrs)
-        weights[attrs] = weights.get(attrs, 0.0) + weight
-    return tuple(weights.items())
-
-
 @lru_cache(maxsize=4)
 def _best(domain: Domain, weights: tuple[tuple[Attrs, float], ...]) -> MarginalPlan:
     """HDMM's plan; the total is known before anything else is measured."""
     return MarginalPlan.of(domain, dict(weights), objective="mean").without_total()
-
-
-def _event(plan: MarginalPlan, rho: Rho, unit: Unit) -> Gaussians:
-    """All residuals of a plan, measured together."""
-    strategy = plan.strategy
-    return Gaussians.at(
-        rho,
-        what=f"{len(strategy.queries):,} queries together",
-        numbers=sum(query.cells(strategy.closure.domain) for query in strategy.queries),
-        loss=strategy.loss(unit),
-        largest=max(strategy.variances),
-    )
-
-
-def _cells(domain: Domain, workload: Workload) -> int:
-    """How many numbers the model holds."""
-    return int(Closure.of(domain, workload.attribute_sets).cells.sum())

@@ -21,7 +21,8 @@ Only sets, sizes and sums are touched: no private data is seen.
 """
 
 import itertools
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -30,10 +31,12 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.measurement import stddev_of
+from sidelight.mechanisms.candidates import mib
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
 from sidelight.privacy.budget import Epsilon, Rho
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
+from sidelight.queries.strategy import Closure
 
 Array = NDArray[np.float64]
 
@@ -58,6 +61,31 @@ class Fade:
         """τ² of every residual; that of the total, which is known, is 0."""
         strengths = np.array([self.strength(len(attrs)) if attrs else 0.0 for attrs in plan.closure.members])
         return np.asarray(strengths * (n / plan.closure.cells) ** 2)
+
+
+def with_room(domain: Domain, weights: Mapping[Attrs, float], *, limit_mb: float) -> dict[Attrs, float]:
+    """As many marginals as there is room for, the smallest first; of the others their single attributes.
+
+    >>> domain = Domain.of({"a": 2, "b": 1000, "c": 1000})
+    >>> with_room(domain, {("a", "b"): 1.0, ("b", "c"): 1.0}, limit_mb=1.0)
+    {('a', 'b'): 1.0, ('b',): 1.0, ('c',): 1.0}
+    """
+    order = sorted(weights, key=domain.size)
+
+    def size(number: int) -> float:
+        return mib(Closure.of(domain, [*order[:number], *singles_of(order)]).size)
+
+    number = bisect_right(range(1, len(order) + 1), limit_mb, key=size)
+    kept = {attrs: weights[attrs] for attrs in order[:number]}
+    for attrs in order[number:]:
+        for one in singles_of([attrs]):
+            kept[one] = kept.get(one, 0.0) + weights[attrs]
+    return kept
+
+
+def singles_of(sets: Iterable[Attrs]) -> list[Attrs]:
+    """The attributes that sets are of, each by itself."""
+    return [(attr,) for attr in dict.fromkeys(attr for attrs in sets for attr in attrs)]
 
 
 def residuals(best: MarginalPlan, fade: Fade, rho: Rho, unit: Unit, *, n: float) -> MarginalPlan:

@@ -158,3 +158,41 @@ def test_a_wide_marginal_that_the_model_may_not_hold_is_no_candidate():
 def test_settings_outside_their_range_are_refused(setting):
     with pytest.raises(SettingError, match=next(iter(setting))):
         Aperture(**setting)
+
+
+def binary(attributes):
+    return Domain.of({f"x{place:02d}": 2 for place in range(attributes)})
+
+
+@pytest.mark.parametrize(
+    ("attributes", "degree", "most"), [(22, 2, 64), (24, 2, 128), (41, 2, 384), (24, 3, 64)]
+)
+def test_more_is_planned_beyond_the_tree_where_there_are_many_pairs_and_nothing_larger(
+    attributes, degree, most
+):
+    domain = binary(attributes)
+    workload = Workload.marginals(domain, degree=degree)
+
+    outlook = Aperture().outlook(domain, workload, allotment=Rho(1), unit=REPLACE)
+
+    in_the_tree = 36 if degree == 2 else 12
+    assert outlook.measurements == attributes + 12 + in_the_tree + most
+
+
+@pytest.mark.parametrize(("rho", "rounds"), [("1", 32), ("1/20000", 16)])
+def test_of_many_pairs_no_more_are_measured_than_could_be_heard(rho, rounds):
+    domain = binary(24)
+    table = Table.of_codes(domain, np.random.default_rng(0).integers(0, 2, (500, 24)))
+    curator = Curator(
+        table, allotment=Rho(Fraction(rho)), unit=REPLACE, ledger=ledger_of(REPLACE), noise=SeededNoise(0)
+    )
+    small = Aperture(max_rounds=1, max_particle_rounds=16, max_asked_again=0, max_model_mb=0.002)
+
+    outcome = small.run(curator, Workload.marginals(domain, degree=2))
+
+    assert outcome.aperture.particle_rounds == rounds
+    assert not curator.remaining
+    noisiest = small.noisiest(
+        domain, Workload.marginals(domain, degree=2), allotment=curator.allotment, unit=REPLACE
+    )
+    assert max(made.stddev for made in outcome.measurements) <= max(event.stddev for event in noisiest)
