@@ -58,14 +58,23 @@ DELTA = 1e-9
 LOW, MIDDLE, ALL = (0.3, 1.0, 3.0, 10.0), (0.1, 1.0, 10.0), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 PURE = [f"mwem, accounting=pure, rounds={T}" for T in (4, 10, 20, 40)]
 KEPT_OUT = (
-    "transfusion", "titanic7", "adult7", "nist10-tx", "income-ga", "nist-tx", "taxi", "employment-2018",
+    "transfusion", "titanic7", "adult7", "nist10-tx", "income-ga", "nist-tx", "taxi",
     "wide-tx", "capital-loss", "ages-hours-pa", "income-ga-ca", "capital-gain", "titanic-fare",
-    "salary-gross", "nist8-tx", "nist7-tx",
+    "salary-gross", "nist8-tx", "nist7-tx", "taxi5", "taxi+", "taxi-fare+",
 )  # fmt: skip
 CUBE = ("MSP", "HISP", "RAC1P", "NPF", "INDP_CAT", "EDU", "DVET", "AGEP5")
 """Attributes of NIST's Texas whose cuboids are asked for."""
 MIDDLING = ("AGEP5", "INDP_CAT", "EDU", "MSP", "SEX", "OWN_RENT", "DREM")
 """Two of these have 19 and 20 values, all others fewer."""
+MANY_VALUES = ("age", "occupation", "capital-gain", "hours-per-week", "native-country")
+"""These of ADULT have 15 to 42 values."""
+BESIDE = {
+    "titanic-fare+": ("titanic", ("Age", "Fare")),
+    "salary-gross+": ("salary", ("annual-salary", "ytd-gross")),
+    "age-hours+": ("adult050", ("age", "hours-per-week")),
+    "taxi-fare+": ("taxi", ("fare", "tips")),
+}
+"""Two attributes of a pair of tables, private and public, whose ranges are asked for."""
 MOST_ROUNDS = 90
 """Of MWEM, where half and twice as many as auto takes are run beside it."""
 SIZES = ("max_model_mb", "oversized")
@@ -113,19 +122,23 @@ def _rows() -> dict[str, list[Rows]]:
     add(
         "large", ("titanic", "income-pa", "nist-ma", "income-ga", "nist-tx"), ("3-way",), DELTA, ALL, large, 2
     )
-    add("large", ("adult", "salary", "fire", "taxi", "employment-2018"), ("3-way",), DELTA, MIDDLE, large, 1)
+    add("large", ("adult", "salary", "taxi", "employment-2018"), ("3-way",), DELTA, MIDDLE, large, 1)
+    add("large", ("fire",), ("3-way",), DELTA, (0.03, *MIDDLE), large, 1)
+    pairs = ("income-pa", "nist-ma", "adult", "fire", "income-ga", "taxi")
+    add("large", pairs, ("2-way",), DELTA, MIDDLE, large, 1)
     add("wide", ("wide-ma", "wide-tx"), ("2-way",), DELTA, MIDDLE, [*large, "hdmm"], 2)
     by_range = [f"mwem, rounds={T}, candidates=queries" for T in (10, 20, 40)]
     raw = (*RAW, "ages-hours-pa", "capital-gain", "titanic-fare", "salary-gross")
     add("ranges", raw, ("ranges",), DELTA, ALL, [*by_range, "hdmm"], 5)
     pure_ranges = [f"mwem, rounds={T}, candidates=queries, accounting=pure" for T in (4, 10, 20, 40)]
     add("ranges", raw, ("ranges",), 0.0, LOW, pure_ranges, 5)
-    add("middling", ("nist7", "taxi5", "nist7-tx"), ("3-way",), DELTA, MIDDLE, [*large, "hdmm"], 1)
+    add("middling", ("nist7", "adult5", "taxi5", "nist7-tx"), ("3-way",), DELTA, MIDDLE, [*large, "hdmm"], 1)
     add("cuboids", ("adult8", "nist8-tx"), ("cuboids",), 0.0, (0.1, 0.3, 1.0, 3.0), PURE[1:], 3)
-    helped = ("titanic+", "income-pa-oh", "income-ga-ca")
+    helped = ("titanic+", "salary+", "fire+", "adult025+", "adult050+", "nist-ma-national", "income-pa-oh",
+              "income-ga-ca", "taxi+")  # fmt: skip
     with_public = ["mwem-pub, accounting=pure", "ladder, accounting=pure", *PURE[:2]]
     add("public", helped, ("3-way",), 0.0, MIDDLE, with_public, 2)
-    add("public", ("income-pa-oh", "income-ga-ca"), ("ranges",), DELTA, MIDDLE,
+    add("public", ("income-pa-oh", "income-ga-ca", *BESIDE), ("ranges",), DELTA, (0.1, 0.3, 1.0, 10.0),
         ["pmw-pub", *by_range, "hdmm"], 2)  # fmt: skip
     return found
 
@@ -152,6 +165,7 @@ def tables_of(data: str) -> tuple[Table, Table | None]:
         "titanic7": lambda: _without("titanic", ("Age", "Fare")),
         "nist7": lambda: _without("nist-ma-national", keep=MIDDLING),
         "nist7-tx": lambda: _without("nist-tx-national", keep=MIDDLING),
+        "adult5": lambda: _without("adult025", keep=MANY_VALUES),
         "taxi5": lambda: _without("taxi", keep=("shift", "payment_type", "fare", "tips", "trip_miles")),
         "adult8": adult_of_categories,
         "nist8-tx": lambda: _without("nist-tx-national", keep=CUBE),
@@ -164,6 +178,10 @@ def tables_of(data: str) -> tuple[Table, Table | None]:
     }
     if data in made:
         return made[data](), None
+    if data in BESIDE:
+        pair, attrs = BESIDE[data]
+        private, public = (_of(table, attrs) for table in load(pair))
+        return private, public
     if data.endswith("+") or data.count("-") == 2:
         return load(data.removesuffix("+"))
     return load(with_private(data))[0], None
@@ -190,7 +208,11 @@ def _transfusion() -> Table:
 
 def _without(pair: str, dropped: tuple[str, ...] = (), *, keep: tuple[str, ...] = ()) -> Table:
     table = load(pair)[0]
-    attrs = keep or tuple(attr for attr in table.domain.attrs if attr not in dropped)
+    return _of(table, keep or tuple(attr for attr in table.domain.attrs if attr not in dropped))
+
+
+def _of(table: Table, attrs: tuple[str, ...]) -> Table:
+    """Some attributes of a table."""
     places = [table.domain.attrs.index(attr) for attr in attrs]
     return Table.of_codes(table.domain.project(attrs), table.codes()[:, places])
 

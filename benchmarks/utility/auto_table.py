@@ -176,9 +176,13 @@ def run() -> Iterator[Row]:
         for rows in several:
             for epsilon in rows.epsilons:
                 group = kept.get((data, rows.workload, str(rows.delta), str(epsilon)), [])
-                if rows.kind == "large":
+                if (rows.kind, rows.workload) == ("large", "3-way"):
+                    seeds = {line["seed"] for line in group if line["mechanism"] == "aim"}
                     group = group + [
-                        line for line in grid if line["data"] == data and float(line["epsilon"]) == epsilon
+                        line
+                        for line in grid
+                        if (line["data"], float(line["epsilon"])) == (data, epsilon)
+                        and line["seed"] not in seeds
                     ]
                 errors, spreads = means(group, mechanism_of), means(group, mechanism_of, part=1)
                 if len(errors) < 2:  # what auto would take need not be planned

@@ -9,8 +9,12 @@ relation could be heard anyway. The bounds below were chosen on the tables of
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from sidelight.data.domain import Domain
+from sidelight.data.table import Table
 from sidelight.errors import SidelightError
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.hdmm.hdmm import HDMM
@@ -19,24 +23,28 @@ from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_check import round_stddev
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
+from sidelight.public.source import records_telling
+from sidelight.queries.query import expected_l1_noise
 from sidelight.queries.strategy import Closure
 from sidelight.queries.workload import Workload
 
 _FEW, _FEW_VALUES = 50_000, 16
 """LADDER is taken up to so many numbers of a workload, its marginals' cells and those below them, and so many
 values of an attribute. Where attributes have more, mechanisms that select model them in groups (bins.py)."""
-_NEAR = 0.1
-"""With more of either LADDER is taken where it expects to err by less than this share of n: then relations
-are heard without selecting."""
-_MANY_ATTRIBUTES, _FAR_OFF = 12, 0.5
-"""And where there are so many attributes and it expects to err by more than this share: then selecting among
-their relations, too, would be left to chance."""
+_NEAR, _MANY = 0.1, 1_000_000
+"""With more of either, up to so many numbers, LADDER is taken where it expects to err by less than this share
+of n: then relations are heard without selecting."""
+_FAR_OFF, _MANY_VALUES = 0.65, 50
+"""And where it expects to err by more than this share, and attributes have up to so many values: then
+selecting among their relations, too, would be left to chance. With more values, groups of them gain more."""
 _MOST_SETS = 20_000
 """Larger workloads are not planned for: that takes long."""
 _RANGES = 0.03
 """HDMM is taken where σ of a range is less than this share of n, on average."""
-_NO_HELP = 0.002
-"""Below this share, public records can hardly be as near as that: HDMM would do better without them."""
+_PUBLIC_IS_OFF = 2.1
+"""LADDER expects too large an error, and public tables are further off than by chance: by this together."""
+_COUNTED = 300
+"""Marginals of a public table that are counted, to see how far off chance alone would make them."""
 _IN_TIME = 20_000
 """MWEM's rounds times √cells are at most this: time grows as rounds² × cells, here to two minutes or so."""
 _UNKNOWN = 10_000
@@ -57,9 +65,11 @@ class Size:
 
 
 def planned(
-    domain: Domain, workload: Workload, budget: Budget, size: Size, *, may_be_pure: bool
+    domain: Domain, workload: Workload, budget: Budget, size: Size, *, public: Any, may_be_pure: bool
 ) -> Mechanism | None:
     """The mechanism that measures what was planned, where it suffices; None where it does not.
+
+    Beside public data it does where these are likely to be further off than its noise (``_unhelped``).
 
     Laplace noise counts for much in a ledger that also pays for Gaussian noise (``Budget.admits``), and looks
     that are paid in ε are less precise than those paid in ρ. So ``may_be_pure`` at δ > 0 only where a release
@@ -68,6 +78,8 @@ def planned(
     if len(workload) > _MOST_SETS:
         return None
     try:
+        if public is not None:
+            return _unhelped(domain, workload, budget, size, public)
         if workload.only_marginals:
             return _ladder(domain, workload, budget, size, may_be_pure=may_be_pure)
         return None if budget.is_pure else _hdmm(domain, workload, budget, size, share=_RANGES)
@@ -78,49 +90,75 @@ def planned(
 def _ladder(
     domain: Domain, workload: Workload, budget: Budget, size: Size, *, may_be_pure: bool
 ) -> Ladder | None:
-    Ladder().check(domain, workload, None)
-
-    def expected(mechanism: Ladder) -> float:
-        allotment = mechanism.allotment(budget)
-        return mechanism.expected_error(domain, workload, allotment=allotment, unit=size.unit, n=size.n)
-
-    pure = Ladder(accounting="pure")
+    pure, zcdp = Ladder(accounting="pure"), Ladder()
+    zcdp.check(domain, workload, None)
     if budget.is_pure:
         return pure
-    zcdp = Ladder()
+    error = _expected(zcdp, domain, workload, budget, size)
     if too_large(domain, workload) is None:
-        return pure if may_be_pure and expected(pure) < expected(zcdp) else zcdp
-    error = expected(zcdp)
-    is_wide = len(_about(workload)) >= _MANY_ATTRIBUTES
-    return zcdp if error < _NEAR or (is_wide and error > _FAR_OFF) else None
+        return pure if may_be_pure and _expected(pure, domain, workload, budget, size) < error else zcdp
+    is_heard = error < _NEAR and _numbers(domain, workload, most=_MANY) <= _MANY
+    is_lost = error > _FAR_OFF and _widest(domain, workload)[1] <= _MANY_VALUES
+    return zcdp if is_heard or is_lost else None
 
 
 def too_large(domain: Domain, workload: Workload) -> str | None:
     """Which bound keeps LADDER from these marginals at δ > 0, as a clause; None where all are kept."""
     if len(workload) > _MOST_SETS:
         return f"there are more than {_MOST_SETS:,} of them"
-    widest = max(_about(workload), key=lambda attr: domain.sizes[attr], default=None)
-    if widest is not None and domain.sizes[widest] > _FEW_VALUES:
-        return f"{widest} has {domain.sizes[widest]:,} values, which is more than {_FEW_VALUES}"
-    # Without those below them first: of large marginals these are too many to be listed.
-    asked = {frozenset(attr for attr in attrs if domain.sizes[attr] > 1) for attrs in workload.attribute_sets}
-    is_small = sum(domain.size(tuple(attrs)) for attrs in asked) <= _FEW
-    if is_small and Closure.of(domain, workload.attribute_sets).cells.sum() <= _FEW:
+    widest, values = _widest(domain, workload)
+    if values > _FEW_VALUES:
+        return f"{widest} has {values:,} values, which is more than {_FEW_VALUES}"
+    if _numbers(domain, workload, most=_FEW) <= _FEW:
         return None
     return f"its tables, and those below them, have more than {_FEW:,} cells"
 
 
-def _about(workload: Workload) -> list[str]:
-    """The attributes that a workload asks about."""
-    return sorted({attr for attrs in workload.attribute_sets for attr in attrs})
+def _widest(domain: Domain, workload: Workload) -> tuple[str, int]:
+    """The attribute of most values among those that a workload asks about, and how many it has."""
+    about = sorted({attr for attrs in workload.attribute_sets for attr in attrs})
+    return max(((attr, domain.sizes[attr]) for attr in about), key=lambda one: one[1], default=("", 0))
 
 
-def needs_no_help(domain: Domain, workload: Workload, budget: Budget, size: Size) -> bool:
-    """Whether HDMM, without public data, has less noise than such data are likely to be off by."""
-    try:
-        return _hdmm(domain, workload, budget, size, share=_NO_HELP) is not None
-    except SidelightError:
-        return False
+def _numbers(domain: Domain, workload: Workload, *, most: int) -> int:
+    """The cells of a workload's marginals, and of those below them unless the former are more than ``most``.
+
+    Marginals below large ones are too many to be listed.
+    """
+    asked = {frozenset(attr for attr in attrs if domain.sizes[attr] > 1) for attrs in workload.attribute_sets}
+    numbers = sum(domain.size(tuple(attrs)) for attrs in asked)
+    return numbers if numbers > most else int(Closure.of(domain, workload.attribute_sets).cells.sum())
+
+
+def _expected(mechanism: Ladder, domain: Domain, workload: Workload, budget: Budget, size: Size) -> float:
+    allotment = mechanism.allotment(budget)
+    return mechanism.expected_error(domain, workload, allotment=allotment, unit=size.unit, n=size.n)
+
+
+def _unhelped(
+    domain: Domain, workload: Workload, budget: Budget, size: Size, public: Any
+) -> Mechanism | None:
+    """Planned noise beside a public table that can only be reweighed, where it is less than that is off by.
+
+    If m public and n private records were drawn from the same people, chance alone would set a share p apart
+    by √(p(1 − p)(1/m + 1/n)); that of a range by half of √(1/m + 1/n) at most. APERTURE measures, too, so
+    this says nothing of it.
+    """
+    if not (isinstance(public, Table) and records_telling(public, domain.attrs)):
+        return None
+    chance = math.sqrt(1 / public.records + 1 / size.n)
+    if not workload.only_marginals:
+        share = min(_RANGES, chance / 2)
+        return None if budget.is_pure else _hdmm(domain, workload, budget, size, share=share)
+    if not budget.is_pure:
+        return None
+    ladder = Ladder(accounting="pure")
+    ladder.check(domain, workload, None)
+    sets = workload.attribute_sets
+    counts = public.count_many(sets[:: math.ceil(len(sets) / _COUNTED)])
+    shares = (np.asarray(one) / public.records for one in counts)
+    off = chance * float(np.mean([expected_l1_noise(1, np.sqrt(p * (1 - p)).sum()) for p in shares]))
+    return ladder if _expected(ladder, domain, workload, budget, size) < _PUBLIC_IS_OFF * off else None
 
 
 def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size, *, share: float) -> HDMM | None:
@@ -131,7 +169,13 @@ def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size, *, sha
 
 
 def rounds_of(mwem: MWEM, domain: Domain, budget: Budget, size: Size) -> int:
-    """MWEM's rounds: as many as leave out more than their noise brings in.
+    """MWEM's rounds: as many as are worthwhile, and as there is time for."""
+    in_time = _IN_TIME / math.sqrt(min(domain.size(), mwem.max_component_cells))
+    return worthwhile_rounds(mwem, budget, size, most=math.ceil(in_time))
+
+
+def worthwhile_rounds(mwem: MWEM, budget: Budget, size: Size, *, most: int) -> int:
+    """As many rounds as leave out more than their noise brings in.
 
     T rounds leave out about 1.5 n/T^1.5, and bring in the noise of one of T rounds. Laplace noise counts
     double: its tails are heavier, and selecting is noisier beside it. So does the noise of marginals, which
@@ -139,13 +183,12 @@ def rounds_of(mwem: MWEM, domain: Domain, budget: Budget, size: Size) -> int:
     """
     allotment = mwem.allotment(budget)
     weight = (2 if mwem.accounting == "pure" else 1) * (1 if mwem.candidates == "queries" else 2)
-    in_time = _IN_TIME / math.sqrt(min(domain.size(), mwem.max_component_cells))
 
     def is_worthwhile(rounds: int) -> bool:
         stddev = round_stddev(replace(mwem, rounds=rounds), allotment, size.unit)
         return weight * stddev <= 1.5 * size.n / math.pow(rounds, 1.5)
 
     rounds = 1
-    while rounds < in_time and is_worthwhile(rounds + 1):
+    while rounds < most and is_worthwhile(rounds + 1):
         rounds += 1
     return rounds

@@ -1,8 +1,11 @@
 """``mechanism="auto"``: the mechanism for people who name none, chosen from public facts alone.
 
     public data    marginals, δ > 0          aperture
-                   other queries, δ > 0      pmw-pub
-                   δ = 0                     mwem-pub
+                   other queries, δ > 0      hdmm where public records would be further off than its noise;
+                                             otherwise pmw-pub
+                   marginals, δ = 0          ladder where public records would be further off than its noise;
+                                             otherwise mwem-pub
+                   other queries, δ = 0      mwem-pub
     none           marginals, δ > 0          ladder where attributes have few values and the workload few
                                              numbers, where its noise is small, or where hardly any
                                              relation could be heard; otherwise aperture
@@ -24,10 +27,11 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
-from sidelight.mechanisms.by_size import Size, needs_no_help, planned, rounds_of, too_large
+from sidelight.mechanisms.by_size import Size, planned, rounds_of, too_large, worthwhile_rounds
 from sidelight.mechanisms.candidates import oversized_marginals
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
+from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget
 from sidelight.public.source import WeightedRecords, records_telling
@@ -58,10 +62,10 @@ def choose(
     Settings belong to the mechanism that is chosen for a large workload: with settings, none is planned.
     ``may_be_pure`` says that Laplace noise may be taken at δ > 0, too (``by_size.planned``).
     """
-    if public is None and not settings:
-        mechanism = planned(domain, workload, budget, size, may_be_pure=may_be_pure)
+    if not settings:
+        mechanism = planned(domain, workload, budget, size, public=public, may_be_pure=may_be_pure)
         if mechanism is not None:
-            return Choice(mechanism, _planned_because(mechanism, budget, size))
+            return Choice(mechanism, _planned_because(mechanism, budget, size, public))
     if workload.only_marginals and not budget.is_pure:
         chosen = _of("aperture", settings)
         # The plan, the card and the report name the marginals that are too large to be measured.
@@ -73,21 +77,20 @@ def choose(
         if public is None:
             mwem = _mwem(domain, workload, budget, size, settings)
             return Choice(mwem, "δ = 0 asks for pure ε, which mwem can keep, without public data.")
-        # On small tables the noise of its usual number of rounds would exceed n.
-        alone = MWEM(candidates="queries", accounting="pure")
-        rounds = min(MWEMPub.rounds, rounds_of(alone, domain, budget, size))
+        rounds = worthwhile_rounds(
+            MWEM(candidates="queries", accounting="pure"), budget, size, most=MWEMPub.rounds
+        )
         return Choice(
             _of("mwem-pub", {"accounting": "pure", "rounds": rounds, **settings}),
             "δ = 0 asks for pure ε, which mwem-pub can keep, with a public table.",
         )
     if public is not None:
-        why = (
+        rounds = worthwhile_rounds(MWEM(candidates="queries"), budget, size, most=PMWPub.rounds)
+        return Choice(
+            _of("pmw-pub", {"rounds": rounds, **settings}),
             "The workload holds other queries than marginals; pmw-pub answers them, by reweighing public "
-            "records."
+            "records.",
         )
-        if needs_no_help(domain, workload, budget, size):
-            why += " Without public data hdmm would answer them, with so little noise that it may be closer."
-        return Choice(_of("pmw-pub", settings), why)
     return Choice(
         _mwem(domain, workload, budget, size, settings),
         "The workload holds other queries than marginals; mwem answers them, and needs no public data.",
@@ -106,9 +109,14 @@ def _mwem(
     return _of("mwem", {"rounds": rounds_of(mwem, domain, budget, size), **given, **settings})
 
 
-def _planned_because(mechanism: Mechanism, budget: Budget, size: Size) -> str:
+def _planned_because(mechanism: Mechanism, budget: Budget, size: Size, public: Any) -> str:
     """Why noise was planned, in a sentence."""
     beside = "For this workload, " if size.records is None else f"Beside {size.records:,} records, "
+    if public is not None:
+        return (
+            f"{beside}the noise that {mechanism.name} plans is likely to be less than what the "
+            f"{public.records:,} public records are off by: these are left aside."
+        )
     if mechanism.name == "hdmm":
         return f"{beside}the noise that hdmm plans is small."
     if budget.is_pure:

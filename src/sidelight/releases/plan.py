@@ -50,7 +50,8 @@ class Plan:
     budget: Budget
     unit: Unit
     public: Any = None
-    """What ``read_public`` made of the public data: a table, a prior, a model, or a list of these."""
+    """What ``read_public`` made of the public data that were given: a table, a prior, a model, or a list of
+    these. ``helping`` is what of them is used."""
     quality_share: float = SHARE
     """Share of the budget that measures how far off the release is, once its model is final; 0: none."""
     accept: Criteria | None = None
@@ -121,13 +122,13 @@ class Plan:
             public=helping,
             quality_share=quality_share,
             accept=criteria,
-            bins=Bins.of(bins, known, asked, choice.mechanism, helping),
             asked_bins=bins,
             is_fixed=bool(settings),
             may_be_pure=may_be_pure,
             reused=read_reused(reuse, schema=known, unit=who, ledger=ledger),
         )
         plan._refuse_constants()
+        plan = plan._with_bins()
         plan._refuse_unmeasurable()
         return plan._checked()
 
@@ -140,14 +141,23 @@ class Plan:
             self.domain, self.workload, budget=self.budget, public=self.public, settings={},
             size=Size(records, self.unit), may_be_pure=self.may_be_pure,
         )  # fmt: skip
-        bins = Bins.of(self.asked_bins, self.schema, self.workload, choice.mechanism, self.public)
-        return replace(
-            self, mechanism=choice.mechanism, why=choice.why, bins=bins, ledger_says=None
-        )._checked()
+        again = replace(self, mechanism=choice.mechanism, why=choice.why, ledger_says=None)
+        return again._with_bins()._checked()
+
+    def _with_bins(self) -> "Plan":
+        """This plan, with what its mechanism and its public data leave to be grouped."""
+        bins = Bins.of(self.asked_bins, self.schema, self.workload, self.mechanism, self.helping)
+        return replace(self, bins=bins)
+
+    @property
+    def helping(self) -> Any:
+        """The public data that the mechanism gets: none where ``auto`` took one that uses none."""
+        is_aside = self.why is not None and self.mechanism.public_data == "unused"
+        return None if is_aside else self.public
 
     def _checked(self) -> "Plan":
         """This plan, if its mechanism can carry it out."""
-        self.mechanism.check(self.domain, self.workload, self.public)
+        self.mechanism.check(self.domain, self.workload, self.helping)
         for event in self.mechanism.noisiest(
             self.domain, self.workload, allotment=self.for_mechanism, unit=self.unit
         ):
@@ -178,8 +188,8 @@ class Plan:
 
     @cached_property
     def public_records(self) -> dict[str, float]:
-        """How many public records tell of each column; empty without public data."""
-        return {} if self.public is None else records_by_attribute(self.public, self.domain)
+        """How many public records tell of each column; empty where none help."""
+        return {} if self.helping is None else records_by_attribute(self.helping, self.domain)
 
     @property
     def domain(self) -> Domain:
@@ -302,10 +312,10 @@ class Plan:
         grouped: tuple[str, ...] = ()
         if self.bins is not None:
             grouped = (self.bins.sentence(self.domain, self._split[1], self.unit),)
-        elif self.public is not None:
+        elif self.helping is not None:
             alone = Bins.of(self.asked_bins, self.schema, self.workload, self.mechanism, None)
             grouped = () if alone is None else (alone.ungrouped,)
-        public = () if self.public is None else self.mechanism.public_notes(self.domain, self.public)
+        public = () if self.helping is None else self.mechanism.public_notes(self.domain, self.helping)
         again = () if self.reused is None else (self.reused.sentence,)
         return (*again, *self.outlook.notes, *public, *grouped, *self.unmeasurable)
 

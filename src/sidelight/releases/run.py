@@ -172,7 +172,7 @@ def run(
             if plan.bins is not None:
                 outcome = plan.bins.run(plan.mechanism, curator, plan.workload)
             else:
-                outcome = plan.mechanism.run(curator, plan.workload, public=plan.public)
+                outcome = plan.mechanism.run(curator, plan.workload, public=plan.helping)
         judged = _judged(plan, curator, outcome, progress)
         ledger.close(number)
     except BaseException as error:

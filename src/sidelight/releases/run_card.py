@@ -123,7 +123,7 @@ def _public(plan: Plan, outcome: Outcome) -> PublicData | None:
 
     The model of an earlier release has no records. APERTURE tells by itself how far it moved.
     """
-    public = plan.public
+    public = plan.helping
     if public is None:
         return None
     number = getattr(public, "records", None)

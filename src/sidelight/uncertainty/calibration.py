@@ -70,6 +70,7 @@ _BOUND = 0.1
 """A cell's error squared is at most its count squared over this."""
 _ROUNDS = 3
 """Attributes and degree are fitted in turns; further rounds change nothing that could be seen."""
+_ALL = slice(None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,13 +239,14 @@ class _Shapes:
         known = min(1.0, math.sqrt(scale)) if self.fitted.all() else 1.0
         return Level(known=known, model=self.usual * scale**2)
 
-    def errors(self, scale: float) -> Array:
-        """The expected error of every marginal."""
+    def errors(self, scale: float, held: NDArray[np.bool_] | slice = _ALL, *, times: float = 1.0) -> Array:
+        """The expected error of every marginal, or of those that are held, with so many times their g²."""
         level = self.level(scale)
-        variance = np.minimum(level.known * self.known, self.most)
-        variance += strayed(self.sampling, (level.model * self.factor)[:, None])
+        variance = np.minimum(level.known * self.known[held], self.most[held])
+        variance += strayed(self.sampling[held], (times * level.model * self.factor[held])[:, None])
         plain = MEAN_OF_NORMAL * np.sqrt(variance)
-        return np.asarray((self.weight * plain / (1 + plain / (2 * self.room))).sum(axis=1) / self.total)
+        bounded = plain / (1 + plain / (2 * self.room[held]))
+        return np.asarray((self.weight[held] * bounded).sum(axis=1) / self.total)
 
     def mean(self, scale: float) -> float:
         """The mean over the marginals that λ is fitted to."""
@@ -315,11 +317,14 @@ def _factor(shapes: _Shapes, mean: _Mean, scale: float, factor: float) -> float:
     held = np.array([mean.name in attrs for attrs in shapes.attrs])
     if not held.any():
         return factor
-    expected = float(shapes.errors(scale)[held].mean()) / factor
     grid = np.linspace(-1.2, 1.2, 97)
-    stddev = math.hypot(mean.stddev, _PART * expected)
-    logs = -0.5 * (grid / _ATTRIBUTE) ** 2
-    logs -= 0.5 * ((expected * np.exp(grid) - mean.error) / max(stddev, 1e-12)) ** 2
+    # What is known to be noise does not grow with g, so the error is computed for each g.
+    some = grid[::8]
+    errors = [float(shapes.errors(scale, held, times=math.exp(2 * g) / factor**2).mean()) for g in some]
+    expected = np.interp(grid, some, errors)
+    stddev = np.maximum(np.hypot(mean.stddev, _PART * expected), 1e-12)
+    logs = -0.5 * (grid / _ATTRIBUTE) ** 2 - np.log(stddev)
+    logs -= 0.5 * ((expected - mean.error) / stddev) ** 2
     chances = np.exp(logs - logs.max())
     return math.exp(float(chances @ grid / chances.sum()))
 

@@ -9,6 +9,8 @@ import sidelight as sl
 from sidelight.errors import SettingError, TooLargeError
 from sidelight.mechanisms.by_size import Size, rounds_of, too_large
 from sidelight.mechanisms.choice import choose
+from sidelight.mechanisms.hdmm.hdmm import HDMM
+from sidelight.mechanisms.ladder.ladder import Ladder
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.unit import Unit
@@ -18,8 +20,6 @@ from sidelight.reports.report import report
 
 SCHEMA = sl.Schema.from_domain({"a": 4, "b": 3, "c": 2})
 DOMAIN = SCHEMA.domain
-LARGE = sl.Domain.of({f"x{i}": 40 for i in range(6)})
-"""More numbers in its triples than are planned for."""
 PUBLIC = sl.Table.of_codes(DOMAIN, np.zeros((50, 3), dtype=np.uint8))
 MARGINALS = Workload.marginals(DOMAIN, degree=2)
 RANGES = Workload.ranges(DOMAIN, ["a"])
@@ -40,7 +40,7 @@ def chosen(
         (MARGINALS, 1e-9, PUBLIC, "aperture"),
         (RANGES, 1e-9, None, "hdmm"),
         (MIXED, 1e-9, None, "hdmm"),
-        (RANGES, 1e-9, PUBLIC, "pmw-pub"),
+        (RANGES, 1e-9, PUBLIC, "hdmm"),
         (MARGINALS, 0.0, None, "ladder"),
         (RANGES, 0.0, None, "mwem"),
         (MARGINALS, 0.0, PUBLIC, "mwem-pub"),
@@ -53,7 +53,7 @@ def test_the_rule_takes_a_mechanism_that_can_run_and_says_why(workload, delta, p
     assert name in choice.why
     assert choice.why[0].isupper() or choice.why.startswith("δ")
     assert choice.why.endswith(".")
-    choice.mechanism.check(DOMAIN, workload, public)
+    choice.mechanism.check(DOMAIN, workload, None if choice.mechanism.public_data == "unused" else public)
     choice.mechanism.allotment(Budget(epsilon=1.0, delta=delta))
 
 
@@ -77,14 +77,32 @@ def test_with_a_public_n_planned_noise_is_taken_where_it_is_small(workload, delt
 
 
 def test_large_workloads_are_left_to_mechanisms_that_select_unless_nothing_or_everything_is_heard():
-    triples = Workload.marginals(LARGE, degree=3)
-    wide = sl.Domain.of({f"x{i}": 20 for i in range(20)})
-    many = Workload.marginals(wide, degree=2)
+    wide, wider = (sl.Domain.of({f"x{i}": size for i in range(20)}) for size in (20, 60))
 
-    assert chosen(triples, domain=LARGE, records=10_000).mechanism.name == "aperture"
-    assert chosen(many, domain=wide, records=2_000, epsilon=0.1).mechanism.name == "ladder"
-    assert chosen(many, domain=wide, records=20_000, epsilon=1.0).mechanism.name == "aperture"
-    assert chosen(many, domain=wide, records=1_000_000, epsilon=10.0).mechanism.name == "ladder"
+    def names(domain, *, degree):
+        asked = Workload.marginals(domain, degree=degree)
+        sizes = ((2_000, 0.1), (20_000, 1.0), (10**7, 10.0))
+        return [chosen(asked, domain=domain, records=n, epsilon=ε).mechanism.name for n, ε in sizes]
+
+    assert names(wide, degree=2) == ["ladder", "aperture", "ladder"]
+    # Of many values, groups are modelled; of more than a million numbers, not all are measured.
+    assert names(wider, degree=2) == ["aperture", "aperture", "ladder"]
+    assert names(wide, degree=3) == ["ladder", "ladder", "aperture"]
+
+
+@pytest.mark.parametrize(("size", "lost"), [(50, "ladder"), (51, "aperture")])
+def test_where_nothing_is_heard_the_number_of_values_decides(size, lost):
+    domain = sl.Domain.of({"a": size, "b": 6, "c": 6, "d": 6})
+    asked, ladder, names = Workload.marginals(domain, degree=3), Ladder(), set()
+
+    for epsilon in np.geomspace(0.01, 1, 9):
+        expected = ladder.expected_error(
+            domain, asked, allotment=ladder.allotment(Budget(epsilon=float(epsilon), delta=1e-9)),
+            unit=Unit("replace"), n=5_000,
+        )  # fmt: skip
+        names.add(name := chosen(asked, domain=domain, records=5_000, epsilon=float(epsilon)).mechanism.name)
+        assert name == (lost if expected > 0.65 else "aperture")
+    assert names == {lost, "aperture"}
 
 
 def test_attributes_of_many_values_are_left_to_mechanisms_that_group_them():
@@ -104,7 +122,7 @@ def test_the_sentence_names_the_bound_that_keeps_ladder_away():
         return chosen(Workload.marginals(domain, degree=degree), domain=domain, **more).why
 
     assert "a has 32 values, which is more than 16; there aperture" in why(values, degree=2, records=3_000)
-    assert "have more than 50,000 cells; there aperture" in why(cells, degree=3, records=20_000)
+    assert "have more than 50,000 cells; there aperture" in why(cells, degree=3, records=50_000)
     assert "settings were given" in why(DOMAIN, degree=2, max_model_mb=5)
     assert "has made the most of public data" in why(DOMAIN, degree=2, public=PUBLIC)
     # All of 45 attributes in one table have more subsets than could be listed.
@@ -200,12 +218,111 @@ def test_public_data_outweigh_n():
     assert chosen(records=50_000, public=PUBLIC).mechanism.name == "aperture"
 
 
-def test_a_plan_says_where_ranges_would_be_closer_without_public_data():
-    few, many = (chosen(RANGES, public=PUBLIC, records=n) for n in (500, 500_000))
+def drawn(records, seed=0):
+    """Records of one law, such as public and private ones may be."""
+    draw = np.random.default_rng(seed)
+    return sl.Table.of_codes(DOMAIN, draw.binomial(np.array(DOMAIN.shape) - 1, 0.3, (records, 3)))
 
-    assert few.mechanism.name == many.mechanism.name == "pmw-pub"
-    assert "Without public data hdmm" not in few.why
-    assert "Without public data hdmm" in many.why
+
+@pytest.mark.parametrize(
+    ("workload", "delta", "epsilon", "helped", "alone"),
+    [(RANGES, 1e-9, 0.3, "pmw-pub", "hdmm"), (MARGINALS, 0.0, 0.15, "mwem-pub", "ladder")],
+)
+def test_public_records_are_left_aside_where_they_would_be_further_off_than_planned_noise(
+    workload, delta, epsilon, helped, alone
+):
+    few, many = drawn(50), drawn(100_000)
+
+    def choice(public, n):
+        return chosen(workload, delta=delta, epsilon=epsilon, public=public, records=n)
+
+    # Many private records have little noise; few public ones are off by chance, however alike the people.
+    names = [choice(public, n).mechanism.name for public in (few, many) for n in (30, 1_500, 10**6)]
+    assert names == [helped, alone, alone, helped, helped, alone]
+    assert "the 50 public records are off by: these are left aside" in choice(few, 1_500).why
+    assert alone in choice(few, 1_500).why
+    assert "aside" not in choice(many, 1_500).why
+    choice(many, 1_500).mechanism.check(DOMAIN, workload, many)
+
+
+def test_a_range_is_helped_until_its_noise_is_what_chance_alone_sets_it_off_by():
+    m, n = 4_000, 10_000
+    off, names = math.sqrt(1 / m + 1 / n) / 2, set()
+
+    for epsilon in np.geomspace(0.03, 3, 12):
+        hdmm, budget = HDMM(), Budget(epsilon=float(epsilon), delta=1e-9)
+        told = hdmm.outlook(DOMAIN, RANGES, allotment=hdmm.allotment(budget), unit=Unit("replace"))
+        names.add(name := chosen(RANGES, public=drawn(m), records=n, epsilon=float(epsilon)).mechanism.name)
+        assert name == ("hdmm" if told.stddev / n < off else "pmw-pub")
+    assert names == {"hdmm", "pmw-pub"}
+
+
+def test_marginals_are_helped_until_their_noise_is_twice_what_chance_alone_sets_them_off_by():
+    m, n = 400, 2_000
+    # How far apart samples of one law are, found by drawing them.
+    pairs = [(drawn(m, seed=2 * turn), drawn(n, seed=2 * turn + 1)) for turn in range(1, 30)]
+    apart = np.mean(
+        [
+            np.abs(public.count(attrs) / m - private.count(attrs) / n).sum()
+            for public, private in pairs
+            for attrs in MARGINALS.attribute_sets
+        ]
+    )
+    ladder, names = Ladder(accounting="pure"), set()
+
+    for epsilon in np.geomspace(0.01, 10, 30):
+        expected = ladder.expected_error(
+            DOMAIN, MARGINALS, allotment=ladder.allotment(Budget(epsilon=float(epsilon), delta=0.0)),
+            unit=Unit("replace"), n=n,
+        )  # fmt: skip
+        if abs(expected / (2.1 * apart) - 1) > 0.15:  # what was drawn is not exact
+            choice = chosen(delta=0.0, public=drawn(m), records=n, epsilon=float(epsilon))
+            names.add(choice.mechanism.name)
+            assert choice.mechanism.name == ("ladder" if expected < 2.1 * apart else "mwem-pub")
+    assert names == {"ladder", "mwem-pub"}
+
+
+def test_public_data_of_another_kind_than_one_table_stay_with_aperture_or_are_refused():
+    assert chosen(public=PUBLIC, records=10**6, epsilon=10.0).mechanism.name == "aperture"
+    with pytest.raises(SettingError, match="records with every column"):
+        chosen(
+            RANGES,
+            public=sl.Table.of_codes(sl.Domain.of({"a": 4}), np.zeros((9, 1), dtype=int)),
+            records=10**6,
+        )
+
+
+def test_settings_are_for_the_mechanism_that_uses_public_data():
+    assert chosen(RANGES, public=PUBLIC, records=10**6, rounds=7).mechanism.rounds == 7
+
+
+def test_public_records_are_reweighed_in_fewer_rounds_where_the_table_is_small():
+    small, large = (chosen(RANGES, public=PUBLIC, records=n, epsilon=0.1).mechanism for n in (50, 2_000))
+
+    assert (small.name, large.name) == ("pmw-pub", "pmw-pub")
+    assert 1 <= small.rounds < large.rounds <= 100
+
+
+def test_a_release_beside_public_data_that_are_left_aside_is_the_release_without_them():
+    draw = np.random.default_rng(1)
+    table = sl.Table.of_codes(DOMAIN, draw.integers(0, DOMAIN.shape, (20_000, 3)).astype(np.uint8))
+    made = [
+        sl.release(
+            table, schema=SCHEMA, epsilon=1.0, delta=1e-9, workload=RANGES, public=public, progress=False,
+            noise=sl.testing.SeededNoise(1),
+        )
+        for public in (PUBLIC, None)
+    ]  # fmt: skip
+
+    assert [one.card.mechanism for one in made] == ["hdmm", "hdmm"]
+    assert [one.card.public for one in made] == [None, None]
+    assert "left aside" in made[0].card.why
+    assert made[0].count(["a"]).tolist() == made[1].count(["a"]).tolist()
+    plan = sl.Plan.of(schema=SCHEMA, epsilon=1.0, delta=1e-9, workload=RANGES, public=PUBLIC).knowing(20_000)
+    assert (plan.public_records, plan.helping) == ({}, None)
+    # A person who names the mechanism is asked to leave them out.
+    with pytest.raises(SettingError, match="does not use public data"):
+        sl.Plan.of(schema=SCHEMA, epsilon=1.0, delta=1e-9, workload=RANGES, public=PUBLIC, mechanism="hdmm")
 
 
 def test_a_plan_that_is_told_n_is_the_plan_that_is_run():

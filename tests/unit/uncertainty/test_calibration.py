@@ -77,6 +77,27 @@ def test_an_attribute_whose_tables_are_off_by_more_gets_wider_bars():
     assert errors.bars(("a", "d")).expected_error > even.bars(("a", "d")).expected_error
 
 
+@pytest.mark.parametrize("stddev", [20.0, 200.0, 600.0])
+def test_fitting_attributes_again_and_again_does_not_widen_them_each_time(monkeypatch, stddev):
+    """Noise does not grow with g: where it is most of the error, g must not be raised for it every round."""
+    singles = tuple(
+        Measurement(Marginal((attr,)), np.asarray(MODEL.count((attr,))).reshape(-1), stddev)
+        for attr in DOMAIN.attrs
+    )
+    guess = CountErrors(MODEL, singles, TOLD)
+    base = said(guess, 3)
+    means = {"3": base, "2": base / 2, "1": base / 4} | dict.fromkeys("abc", 0.93 * base) | {"d": 1.25 * base}
+    values = tuple(N * means[part.name] for part in ASKED.sets)
+    found = []
+    for rounds in (3, 12):
+        monkeypatch.setattr("sidelight.uncertainty.calibration._ROUNDS", rounds)
+        fit = calibrated(guess.parts, ASKED, NoisyMeans(values, (1e-3 * N * base,) * len(values)), DOMAIN, N)
+        found.append(fit.attributes)
+
+    assert found[0]["d"] > 1.1 > 1 > found[0]["a"]
+    assert found[0] == pytest.approx(found[1], rel=0.06)
+
+
 def test_answers_of_noise_alone_keep_their_noise_where_quality_agrees():
     """k and the noise that reaches unmeasured counts are applied once."""
     level = Calibration(degrees={"1": Level(known=0.25, model=0.0)}, attributes={})
