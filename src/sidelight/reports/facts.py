@@ -87,8 +87,8 @@ class Expected:
     """Root mean square of the model's error on a cell; None if it is unknown."""
     error: float
     """Expected L1 error over n, at most 2, the distance of two tables without a common cell."""
-    large: float | None
-    """Half the widest 95% interval of a cell that holds 1% of the records or more; None where none does."""
+    large: tuple[float, float] | None
+    """The widest 95% interval of a cell that holds 1% of the records or more; None where none does."""
 
 
 @dataclass(frozen=True)
@@ -295,8 +295,10 @@ def _misfit(release: Release, group: Sequence[Measurement]) -> float:
     return math.sqrt(squares / max(numbers, 1))
 
 
-def _widest_large(bars: ErrorBars) -> float | None:
+def _widest_large(bars: ErrorBars) -> tuple[float, float] | None:
     interval, is_large = bars.interval(), bars.estimate >= LARGE * bars.total
     if interval is None or not is_large.any():
         return None
-    return float((interval[1] - bars.estimate)[is_large].max())
+    low, high = (end[is_large] for end in interval)
+    widest = int(np.argmax(high - low))
+    return float(low[widest]), float(high[widest])

@@ -143,7 +143,7 @@ def _error_row(one: Expected) -> Row:
         "not measured" if one.stddev is None else words.number(one.stddev),
         "unknown" if one.model_error is None else words.number(one.model_error),
         words.percent(one.error),
-        "none" if one.large is None else f"± {words.number(one.large)}",
+        "none" if one.large is None else " to ".join(map(words.number, one.large)),
     ]
 
 
