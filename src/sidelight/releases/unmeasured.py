@@ -86,16 +86,14 @@ class Unmeasured:
         if not self.number:
             return self.warnings
         names = ", ".join(listed([" × ".join(attrs)]) for attrs in self.marginals[:_NAMED])
+        more = self.number - _NAMED
+        if more > 0:
+            names += f" and {more:,} more (release.json lists them under unmeasured)"
         it = "it" if self.number == 1 else "them"
-        if self.number > _NAMED:
-            it += " in, the largest tables first"
-            names += f" and {self.number - _NAMED:,} more (release.json, under unmeasured)"
-        else:
-            it += " in"
         return (
             *self.warnings,
-            f"Not measured: {self.number:,} of the workload's {self.of:,} marginals. The model fills "
-            f"{it}: {names}.",
+            f"Not measured: {self.number:,} of the workload's {self.of:,} marginals. The model fills {it} "
+            f"in: {names}.",
         )
 
 

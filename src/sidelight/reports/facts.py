@@ -248,13 +248,23 @@ def expected_errors(release: Release) -> ExpectedErrors:
     return ExpectedErrors(tuple(known), tuple(unmeasured), left_out=len(measured) - len(listed))
 
 
-def by_attribute(quality: Quality | None) -> list[tuple[str, str, float]]:
-    """Each attribute's measured error in words, and as a share of the largest, which comes first."""
+def by_attribute(quality: Quality | None) -> list[tuple[str, str, float | None]]:
+    """Each attribute's measured error in words, and as a share of the largest, which comes first.
+
+    An error that its noise exceeds has no share; where noise hides which is largest, none has, and they keep
+    their order.
+    """
     if quality is None or not quality.attributes:
         return []
-    found = sorted(quality.attributes.items(), key=lambda one: -one[1].error)
-    most = max(found[0][1].error, 1e-9)
-    return [(shortened(name, 80), str(mean), min(max(mean.error / most, 0.0), 1.0)) for name, mean in found]
+    found = list(quality.attributes.items())
+    if not quality.worst_stands_out:
+        return [(shortened(name, 80), str(mean), None) for name, mean in found]
+    found.sort(key=lambda one: -one[1].error)
+    most = found[0][1].error
+    return [
+        (shortened(name, 80), str(mean), min(mean.error / most, 1.0) if mean.error > mean.margin else None)
+        for name, mean in found
+    ]
 
 
 def _expected(release: Release, attrs: Attrs) -> Expected | None:

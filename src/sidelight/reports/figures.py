@@ -4,7 +4,7 @@ Every chart has ``role="img"``, a title and a description in words, so that it c
 Text that people wrote (names, labels) is escaped here, and only here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -19,18 +19,21 @@ from sidelight.reports.words import joined, number, shortened, width
 
 _WIDTH = 330
 _SHADES = 12
+_SEEN = 0.012
+"""Least share of the budget bar that is seen on a telephone, between its neighbours' edges."""
 _LONGEST = 24
 """Columns that a bar's count and interval may take; longer ones would leave no room for the bars."""
 
 
-def budget_bar(key: str, spendings: Sequence[Spending], unspent: float, *, most: int = 240) -> str:
-    """A bar with one segment for each event, in order, coloured by step; the unspent part is hatched."""
+def budget_bar(key: str, spendings: Sequence[Spending], unspent: float) -> str:
+    """A bar with one segment for each event, in order, or for each step; the unspent part comes last."""
+    parts = [*_in_order(spendings), *([("unspent", unspent)] if unspent > 0.0005 else [])]
+    # A part that would not be seen is drawn wider than it is; the legend has the numbers.
+    wide = [max(share, _SEEN) for _, share in parts]
     segments, at = [], 0.0
-    for step, share in _in_order(spendings, most):
-        segments.append(svg.bar(1000 * at, 0, 1000 * share, 36, step))
-        at += share
-    if unspent > 0.0005:
-        segments.append(svg.bar(1000 * at, 0, 1000 * unspent, 36, "unspent"))
+    for (step, _), share in zip(parts, wide, strict=True):
+        segments.append(svg.bar(1000 * at, 0, 1000 * share / sum(wide), 36, step))
+        at += share / sum(wide)
     shares = {step: sum(s.share for s in spendings if s.step == step) for step in STEPS}
     words = ", ".join(f"{share:.1%} to {step}" for step, share in shares.items() if share)
     description = f"{count_of(len(spendings), 'event')}: {words or 'nothing spent'}; {unspent:.1%} not spent."
@@ -226,9 +229,9 @@ def _told_pair(drawn: TwoWay) -> str:
     return f"The largest cells are {'; '.join(cells)}."
 
 
-def _in_order(spendings: Sequence[Spending], most: int) -> Iterable[tuple[str, float]]:
-    """One segment for each event; if there are too many, one for each step."""
-    if len(spendings) <= most:
+def _in_order(spendings: Sequence[Spending]) -> list[tuple[str, float]]:
+    """One segment for each event; if some would be too thin to be seen, one for each step."""
+    if min((spending.share for spending in spendings), default=1.0) >= _SEEN:
         return [(spending.step, spending.share) for spending in spendings]
     steps = dict.fromkeys(spending.step for spending in spendings)
     return [(step, sum(s.share for s in spendings if s.step == step)) for step in steps]

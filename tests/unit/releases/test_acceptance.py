@@ -334,7 +334,7 @@ def test_whether_a_value_is_left_out_does_not_depend_on_its_measured_error():
     small, large = (judged_three([500.0, 500.0, 40.0], errors=(10, 10, error)) for error in (0, 900))
     assert small == large
 
-    # A count that the release is unsure of may be large; and a file that names its values has them all judged.
+    # A count that the release is unsure of may be large; and values that a file names are all judged.
     assert judged_three([500.0, 500.0, 490.0]).left_out == ()
     assert judged_three([500.0, 500.0, 40.0], values=["0", "2"]).left_out == ()
     assert set(judged_three([500.0, 40.0, 40.0]).errors) == {"0", "1", "2"}  # two must be left to compare
