@@ -9,7 +9,7 @@ from sidelight.releases.card import PastRun
 from sidelight.reports.words import shortened
 
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 460, 240, 44, 12, 20, 34
-_NAMED, _NAME = 12, 84
+_NAMED, _NAME = 12, 100
 """Most runs that are named at their steps, and how wide a name is at most."""
 
 

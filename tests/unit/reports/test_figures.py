@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from importlib.resources import files
 
 import pytest
 
@@ -12,6 +13,7 @@ from sidelight.reports.facts import Spending, by_attribute
 from sidelight.reports.figures import budget_bar
 from sidelight.reports.story import story
 
+_STYLE = files("sidelight.reports") / "templates" / "report.css"
 AT = datetime(2026, 11, 18, 9, 22, tzinfo=UTC)
 
 
@@ -83,6 +85,7 @@ def test_the_budget_over_time_can_be_read_on_a_telephone():
     chart = story("k", [run(AT, "aperture, 9", 0.1), run(AT + timedelta(1), "ladder", 0.4)])
 
     wide = int(re.findall(r'viewBox="0 0 (\d+)', chart)[0])
-    assert 12 * 330 / wide > 8  # pixels of text on a page of 390
+    size = int(re.findall(r"\.story svg text { font-size: (\d+)px", _STYLE.read_text())[0])
+    assert size * 300 / wide > 9  # pixels of text on a page of 390, where the chart is 300 wide
     first = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="(\w+)">aperture', chart)[0]
     assert first[1] == "start"
