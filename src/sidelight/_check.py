@@ -38,6 +38,15 @@ def count_of(number: int, one: str, more: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
+def rounded(value: float, digits: int = 3) -> str:
+    """A number of records to so many digits, never as a power of ten.
+
+    >>> rounded(1046.3), rounded(20956.4, 5), rounded(116.42, 4), rounded(0.5)
+    ('1,050', '20,956', '116.4', '0.5')
+    """
+    return f"{float(f'{value:.{digits}g}'):,.15g}" if 1e-4 <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
 def _refuse(name: str, wanted: str, got: object) -> SettingError:
     return SettingError(f"{name} must be {wanted}; got {brief(got)}.")
 

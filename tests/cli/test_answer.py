@@ -121,8 +121,14 @@ def test_no_file_is_replaced_unless_that_is_meant(folder, tmp_path, command):
     assert not precious.read_text(encoding="utf-8").startswith("a,b,c\n0,1,0")
 
 
-def test_a_report_may_replace_an_earlier_one(folder, tmp_path):
-    for title in ("first", "second"):
-        sidelight("report", folder, "--to", tmp_path / "page.html", "--title", title)
+def test_a_report_replaces_an_earlier_one_only_where_that_is_meant(folder, tmp_path):
+    page = tmp_path / "page.html"
+    sidelight("report", folder, "--to", page, "--title", "first")
+    asked = ["report", str(folder), "--to", str(page), "--title", "second"]
 
-    assert "<h1>second</h1>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    refused = CliRunner().invoke(app, asked)
+
+    assert "exists already" in str(refused.exception.__cause__ or refused.exception)
+    assert "<h1>first</h1>" in page.read_text(encoding="utf-8")
+    sidelight(*asked, "--overwrite")
+    assert "<h1>second</h1>" in page.read_text(encoding="utf-8")

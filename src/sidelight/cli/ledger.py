@@ -123,7 +123,10 @@ def show(
     tell(f"{facts['name']}: promised ε = {facts['epsilon']:g} at δ = {facts['delta']:g} ({facts['unit']})")
     if facts["person"] is not None:
         tell(f"people one person is all records of one {facts['person']}; {USED}")
-    tell(f"spent  ε = {facts['epsilon_spent']:.4g}, {statement.share_spent:.1%} of the budget")
+    used = f"ε = {facts['epsilon_spent']:.4g}, {statement.share_spent:.1%} of the budget"
+    if statement.open_runs:
+        used = f"ε = {facts['epsilon_paid']:.4g}; with what open runs have set aside, {used}"
+    tell(f"spent  {used}")
     tell(f"means  {facts['meaning']}")
     tell(f"left   {statement.left}")
     tell(f"head   {facts['head']}")

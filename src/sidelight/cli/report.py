@@ -35,7 +35,7 @@ def report(
 
     asked = named(to, "the report")
     target = asked if against is None else private_name(asked)
-    refuse_to_replace(target, is_meant=overwrite or _is_report(target))
+    refuse_to_replace(target, is_meant=overwrite)
     written = write(folder, to, against=against, title=title)
     size = written.stat().st_size
     if against is not None:
@@ -44,12 +44,3 @@ def report(
         tell_json({"to": str(written), "bytes": size})
     else:
         talk(f"wrote {written} ({size / 1000:,.0f} kB).")
-
-
-def _is_report(path: Path) -> bool:
-    """Whether an earlier report is there, which may be replaced."""
-    try:
-        with path.open("rb") as file:
-            return b'name="generator" content="sidelight"' in file.read(2048)
-    except OSError:
-        return False

@@ -31,11 +31,13 @@ class Outlook:
     measurements: int
     """How many marginals or queries will be measured, at most."""
     stddev: float
-    """σ of the noise on each measured number."""
+    """σ of the noise on each measured number; on a count of the workload, where these are its sums."""
     model_bytes: int
     """Memory of the model, at most."""
     counting_bytes: int
     """Memory of the exact counts that the curator holds, at most."""
+    noise_on: str = "each number"
+    """What has this σ."""
     oversized: tuple[Attrs, ...] = ()
     """Marginals of the workload that are too large ever to be measured."""
     notes: tuple[str, ...] = ()

@@ -46,6 +46,14 @@ class Statement:
         return self.promise.budget.epsilon_of(self.tally)
 
     @property
+    def epsilon_paid(self) -> float:
+        """ε of all payments that were made, without what open runs set aside."""
+        budget, paid = self.promise.budget, Tally()
+        for run in self.runs:
+            paid += budget.tally(run.spent)
+        return budget.epsilon_of(paid)
+
+    @property
     def share_spent(self) -> float:
         """The share of the budget that was spent or set aside."""
         return float(self.tally.priced / self.promise.budget.capacity)
@@ -99,6 +107,7 @@ class Statement:
             "spent": float(self.tally.priced),
             "left": max(0.0, float(budget.capacity - self.tally.priced)),
             "epsilon_spent": self.epsilon_spent,
+            "epsilon_paid": self.epsilon_paid,
             "meaning": self.meaning,
             "head": self.head,
             "policy": None if self.policy is None else self.policy.as_json(),

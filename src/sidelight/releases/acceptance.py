@@ -14,6 +14,7 @@
     [[criterion]]
     tables = [["age"], ["income"]]
     between = "sex"                  # each sex by itself, as a share of its records: how far apart they are
+    values = ["F", "M"]              # these alone; without this line, all that enough records have
     at_most = 0.05
 
 An error is Σ|exact − released| over the cells of a table, divided by n (``quality.py``). The means are
@@ -26,12 +27,15 @@ before the mechanism ran. A mean that came out as m̂ is known to ± r at the co
 
 So a criterion that is not met passes with probability 1 − confidence at most, and one that is met fails with
 no larger one. With ``between``, m̂ is the difference of two values' errors, and r allows for the noise of both
-means; how many records a value has is counted by the release, which is fixed by then.
+means; how many records a value has is counted by the release, which is fixed by then. Of a value that hardly
+anybody has, noise hides everything, so values are left out, and named, for which the upper end of the
+release's own count is below 2r/t, the number of records from which on an exact release passes. That count was
+paid for; what was measured of the value's error does not take part. Values that a file names are all judged.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal
@@ -50,6 +54,8 @@ from sidelight.releases.quality import MeanError
 Verdict = Literal["passed", "failed", "cannot tell"]
 LabelsOf = Callable[[str], Sequence[object]]
 """From an attribute to the names of its values."""
+MostOf = Callable[[str], Sequence[float] | None]
+"""From an attribute to the most records that each of its values may have; None where nothing is known."""
 _MOST_VALUES = 20
 """Most values of an attribute whose values are compared: each is measured by itself."""
 _WORST = 2.0
@@ -67,6 +73,13 @@ class Criterion:
     """The tables of each mean: a single mean, or one for each attribute or value by its name."""
     between: str | None = None
     """The attribute whose values are compared."""
+    is_named: bool = False
+    """Whether the file names the values to compare: then none is left out."""
+
+    @property
+    def fewest_values(self) -> int:
+        """How many values are compared at least."""
+        return len(self.means) if self.is_named else 2
 
     @property
     def rule(self) -> str:
@@ -146,17 +159,19 @@ class Criteria:
         """How well each criterion can be told at this cost, in sentences."""
         reaches = self.reaches(asked, cost, unit)
         return tuple(
-            f"{one.rule}. Noise moves it by at most {reach:,.3g} records ({_percent(self.confidence)}), "
-            f"so it can be told {'where each value has' if one.between else 'in a table of'} "
-            f"{math.ceil(2 * reach / one.at_most):,} records or more."
+            f"{one.rule}. Noise moves it by at most {_check.rounded(reach)} records "
+            f"({_percent(self.confidence)}), so it can be told "
+            f"{'where each value has' if one.between else 'in a table of'} "
+            f"{math.ceil(2 * reach / one.at_most):,} records or more"
+            f"{'; values that fewer have are left out' if one.between and not one.is_named else ''}."
             for one, reach in zip(self.criteria, reaches, strict=True)
         )
 
     def refuse_untellable(self, asked: MeanErrors, cost: Cost, unit: Unit, *, total: float) -> None:
         """Refuse thresholds that noise hides, where n is public: even an exact release might not pass."""
         for one, least in zip(self.criteria, self.least_thresholds(asked, cost, unit), strict=True):
-            # At best all values have equally many records.
-            total_each = total / len(one.means) if one.between else total
+            # At best all values that are compared have equally many records.
+            total_each = total / one.fewest_values if one.between else total
             if one.at_most * total_each < least:
                 raise SettingError(
                     f"{one.rule} cannot be told with this budget: the noise on it has to be allowed for, and "
@@ -166,9 +181,19 @@ class Criteria:
                 )
 
     def judged(
-        self, asked: MeanErrors, measured: NoisyMeans, model: CountSource, *, total: float, cost: Cost
+        self,
+        asked: MeanErrors,
+        measured: NoisyMeans,
+        model: CountSource,
+        *,
+        total: float,
+        cost: Cost,
+        most: "MostOf | None" = None,
     ) -> "Acceptance":
-        """The verdicts, from the noisy means, the release's n and the records that it counts in subgroups."""
+        """The verdicts, from the noisy means, the release's n and the records that it counts in subgroups.
+
+        ``most`` tells how many records each value may have, by the release; without it none is left out.
+        """
         is_gaussian = isinstance(cost, Rho)
         found = {
             name: (part, mean, stddev)
@@ -178,14 +203,22 @@ class Criteria:
         findings = []
         for place, one in enumerate(self.criteria):
             errors, finest = {}, math.inf
+            few = set[str]()
+            if most is not None and one.between is not None and not one.is_named:
+                part, _, stddev = found[self._name(place, next(iter(one.means)))]
+                reach = _reach([stddev] * 2, part.steps, 1 - self.confidence, is_gaussian=is_gaussian)
+                few = _too_few(one, most(one.between), 2 * reach / one.at_most)
             for name, tables in one.means.items():
+                if name in few:
+                    continue
                 part, value, stddev = found[self._name(place, name)]
                 n = max(1.0, _records(tables, model, total))
                 finest = min(finest, part.steps * n)
                 errors[name] = MeanError(
                     error=value / n, standard_error=stddev / n, marginals=len(part.places), of=part.of
                 )
-            findings.append(self._finding(one, errors, finest, is_gaussian=is_gaussian))
+            found_here = self._finding(one, errors, finest, is_gaussian=is_gaussian)
+            findings.append(replace(found_here, left_out=tuple(name for name in one.means if name in few)))
         return Acceptance(
             confidence=self.confidence,
             findings=tuple(findings),
@@ -217,6 +250,7 @@ class Criteria:
                     "at_most": one.at_most,
                     "means": {k: list(v.marginals) for k, v in one.means.items()},
                     "between": one.between,
+                    "is_named": one.is_named,
                 }
                 for one in self.criteria
             ],
@@ -248,6 +282,8 @@ class Finding:
     verdict: Verdict
     between: str | None = None
     """The attribute whose values are compared; errors are then shares of each value's records."""
+    left_out: tuple[str, ...] = ()
+    """Values that were not judged, since too few records have them, as the release counts them."""
 
     def __post_init__(self) -> None:
         if not self.errors or self.verdict != _verdict(
@@ -264,10 +300,12 @@ class Finding:
     def sentence(self) -> str:
         """The finding in a line."""
         if self.between is not None:
-            best = min(self.errors, key=lambda name: self.errors[name].error)
+            ranked = sorted(self.errors.items(), key=lambda one: -one[1].error)
+            each = ", ".join(f"{_check.listed([name])} {error}" for name, error in ranked)
+            few = f"; not judged, since too few records have it: {_check.listed(self.left_out)}"
             return (
-                f"{self.verdict}: {self.what}, values of {self.between} apart: {self.worst} "
-                f"{self.errors[self.worst]}, {best} {self.errors[best]}, at most {_percent(self.at_most)}"
+                f"{self.verdict}: {self.what}, values of {self.between} apart: {each}, at most "
+                f"{_percent(self.at_most)}{few if self.left_out else ''}"
             )
         who = f", worst attribute {_check.listed([self.worst])}" if len(self.errors) > 1 else ""
         error = self.errors[self.worst]
@@ -322,7 +360,7 @@ def _parsed(tree: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Criter
 
 
 def _criterion(keys: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Criterion:
-    _check.known("a criterion", keys, ("tables", "at_most", "worst", "between"))
+    _check.known("a criterion", keys, ("tables", "at_most", "worst", "between", "values"))
     at_most: Any = keys.get("at_most")
     if not _check.is_number(at_most) or not 0 < at_most < _WORST:
         raise SettingError(
@@ -337,8 +375,12 @@ def _criterion(keys: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Cri
         if "worst" in keys:
             raise SettingError("a criterion has worst or between, not both. Write two criteria.")
         between = keys["between"]
-        means = _subgroups(between, tables, domain, labels)
-        return Criterion(what=what, at_most=float(at_most), means=means, between=between)
+        means = _subgroups(between, keys.get("values"), tables, domain, labels)
+        return Criterion(
+            what=what, at_most=float(at_most), means=means, between=between, is_named="values" in keys
+        )
+    if "values" in keys:
+        raise SettingError("values are those of the attribute that between names; name it, too.")
     means = {"": Tables(tables)}
     if "worst" in keys:
         by_attribute = {attr: tuple(one for one in tables if attr in one) for attr in domain.attrs}
@@ -346,22 +388,50 @@ def _criterion(keys: Mapping[str, Any], domain: Domain, labels: LabelsOf) -> Cri
     return Criterion(what=what, at_most=float(at_most), means=means)
 
 
-def _subgroups(between: Any, tables: Sequence[Attrs], domain: Domain, labels: LabelsOf) -> dict[str, Tables]:
+def _subgroups(
+    between: Any, values: Any, tables: Sequence[Attrs], domain: Domain, labels: LabelsOf
+) -> dict[str, Tables]:
     """Each value of an attribute by itself, in the tables with that attribute added."""
     if not isinstance(between, str) or between not in domain.attrs:
         hint = _check.hint(str(between), domain.attrs)
         raise SettingError(f"between must be an attribute; got {_check.brief(between)}.{hint}")
-    values = domain.size((between,))
-    if not 2 <= values <= _MOST_VALUES:
+    codes = {str(label): code for code, label in enumerate(labels(between))}
+    if values is not None:
+        codes = _chosen(values, codes, between)
+    if not 2 <= len(codes) <= _MOST_VALUES:
         raise SettingError(
-            f"between compares the values of an attribute with 2 to {_MOST_VALUES} of them; {between!r} has "
-            f"{values:,}. Group its values in the schema, or name another attribute."
+            f"between compares 2 to {_MOST_VALUES} values of an attribute; {between!r} has {len(codes):,}. "
+            "Name some of them (values), group them in the schema, or name another attribute."
         )
     crossed = tuple(dict.fromkeys(domain.canonical({*attrs, between}) for attrs in tables))
     _refuse_large(crossed, domain)
-    return {
-        str(label): Tables(crossed, Subgroup(between, code)) for code, label in enumerate(labels(between))
+    return {label: Tables(crossed, Subgroup(between, code)) for label, code in codes.items()}
+
+
+def _chosen(values: Any, codes: Mapping[str, int], between: str) -> dict[str, int]:
+    """The values that a file names."""
+    if not isinstance(values, list | tuple) or len(values) < 2 or len(set(map(str, values))) < len(values):
+        raise SettingError(
+            f"values must be a list of two values of {between!r} or more, each named once; got "
+            f"{_check.brief(values)}."
+        )
+    for value in map(str, values):
+        if value not in codes:
+            hint = _check.hint(value, tuple(codes))
+            raise SettingError(f"{between!r} has no value {_check.brief(value)}.{hint}")
+    return {str(value): codes[str(value)] for value in values}
+
+
+def _too_few(one: Criterion, most: Sequence[float] | None, fewest: float) -> set[str]:
+    """The values that fewer records have than this, if that leaves two to compare."""
+    if most is None:
+        return set()
+    few = {
+        name
+        for name, tables in one.means.items()
+        if tables.subgroup is not None and most[tables.subgroup.code] < fewest
     }
+    return few if len(one.means) - len(few) >= 2 else set()
 
 
 def _records(tables: Tables, model: CountSource, total: float) -> float:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sidelight._check import count_of
+from sidelight._check import count_of, rounded
 from sidelight.privacy.budget import Epsilon
 from sidelight.releases.public_data import told_of
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 def describe(planned: "Plan", *, reading: str | None = None) -> str:
     """The plan for a person, a line for each fact; ``reading`` says how often the table is read."""
     unit, outlook = planned.unit, planned.outlook
+    noise = f"σ = {rounded(outlook.stddev, 4)} on {outlook.noise_on}"
     lines = [
         f"mechanism  {planned.mechanism.name}",
         *([f"why        {planned.why}"] if planned.why else []),
@@ -21,7 +22,7 @@ def describe(planned: "Plan", *, reading: str | None = None) -> str:
         f"protects   {unit.describe()}",
         f"cost       {_cost(planned)}",
         f"means      {planned.meaning}",
-        f"measures   up to {outlook.measurements:,} times, σ = {outlook.stddev:.4g} on each number",
+        f"measures   up to {outlook.measurements:,} times, {noise}",
         f"memory     model {_size(outlook.model_bytes)}, exact counts {_size(outlook.counting_bytes)}",
     ]
     lines += [] if reading is None else [f"reads      {reading}"]
@@ -29,7 +30,7 @@ def describe(planned: "Plan", *, reading: str | None = None) -> str:
     if planned.quality_stddev is not None:
         lines.append(
             f"quality    {planned.quality_share:.3g} of the budget measures the mean error of a table to "
-            f"± {2 * planned.quality_stddev:.3g} records (95%)"
+            f"± {rounded(2 * planned.quality_stddev)} records (95%)"
         )
     lines += [f"accept     {criterion}" for criterion in planned.tellable]
     lines += [] if planned.ledger_says is None else [f"ledger     {planned.ledger_says}"]

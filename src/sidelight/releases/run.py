@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -246,17 +247,26 @@ def _judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) 
         return {}
     with progress.phase("quality"):
         measured = curator.mean_errors(plan.mean_errors, outcome.model)
+        is_public = plan.unit.total_is_public
+        calibration = _calibration(plan.mean_errors, measured, outcome, total_is_public=is_public)
         found: dict[str, Any] = {
             "quality": Quality.of(plan.mean_errors, measured, total=outcome.model.total),
-            "calibration": _calibration(
-                plan.mean_errors, measured, outcome, total_is_public=plan.unit.total_is_public
-            ),
+            "calibration": calibration,
         }
         if plan.accept is not None:
+            told = outcome.model, outcome.measurements, outcome.model_error
+            errors = CountErrors(*told, calibration, total_is_public=is_public)
             found["acceptance"] = plan.accept.judged(
-                plan.mean_errors, measured, outcome.model, total=outcome.total, cost=plan.set_aside
-            )
+                plan.mean_errors, measured, outcome.model, total=outcome.total, cost=plan.set_aside,
+                most=partial(_most_records, errors, plan.accept.confidence),
+            )  # fmt: skip
     return found
+
+
+def _most_records(errors: CountErrors, confidence: float, attr: str) -> list[float] | None:
+    """The upper ends of the intervals of an attribute's counts."""
+    interval = errors.bars((attr,)).interval(confidence)
+    return None if interval is None else interval[1].tolist()
 
 
 def _check_size(plan: Plan, table: Table) -> None:

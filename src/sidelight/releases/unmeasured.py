@@ -7,8 +7,8 @@ from sidelight._check import listed
 from sidelight.data.domain import Attrs, Domain
 from sidelight.measurement import Measurement
 
-_LISTED = 2000
-"""Most sets of attributes that a card names."""
+_LISTED, _NAMED = 2000, 5
+"""Most sets of attributes that a card names, and that a sentence does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class Unmeasured:
     >>> for sentence in found.sentences:
     ...     print(sentence)
     Never measured: age. What the release says about it is no more than a guess.
-    Not measured as a whole: 1 of the workload's 3 marginals. The model fills it in: age × sex.
+    Not measured: 1 of the workload's 3 marginals. The model fills it in: age × sex.
     """
 
     attributes: tuple[str, ...]
@@ -28,7 +28,7 @@ class Unmeasured:
     told_by_public: tuple[str, ...]
     """Attributes that no measurement is about, but public data are."""
     marginals: tuple[Attrs, ...]
-    """Sets of attributes in the workload that no single measurement covers; the first 2,000."""
+    """Sets of attributes in the workload that no measurement is about together; the largest 2,000 tables."""
     number: int
     """How many such sets there are."""
     of: int
@@ -44,13 +44,10 @@ class Unmeasured:
         public_attrs: Iterable[str] = (),
     ) -> "Unmeasured":
         """What a run has left unmeasured."""
-        by_attr: dict[str, set[int]] = {attr: set() for attr in domain.attrs}
-        for index, made in enumerate(measurements):
-            for attr in made.query.attrs:
-                by_attr[attr].add(index)
         asked = [attrs for attrs in workload if attrs]
-        open_ = [attrs for attrs in asked if not set.intersection(*(by_attr[attr] for attr in attrs))]
-        attributes = tuple(attr for attr in domain.attrs if not by_attr[attr])
+        open_ = left_open(measurements, asked, domain)
+        about = {attr for made in measurements for attr in made.query.attrs}
+        attributes = tuple(attr for attr in domain.attrs if attr not in about)
         public = set(public_attrs)
         return cls(
             attributes=attributes,
@@ -88,11 +85,27 @@ class Unmeasured:
         """Everything that was left unmeasured, in sentences."""
         if not self.number:
             return self.warnings
-        names = listed((" × ".join(attrs) for attrs in self.marginals), 5)
-        more = "" if self.number <= len(self.marginals) else ", …"
+        names = ", ".join(listed([" × ".join(attrs)]) for attrs in self.marginals[:_NAMED])
+        more = self.number - _NAMED
+        if more > 0:
+            names += f" and {more:,} more (release.json lists them under unmeasured)"
         it = "it" if self.number == 1 else "them"
         return (
             *self.warnings,
-            f"Not measured as a whole: {self.number:,} of the workload's {self.of:,} marginals. The model "
-            f"fills {it} in: {names}{more}.",
+            f"Not measured: {self.number:,} of the workload's {self.of:,} marginals. The model fills {it} "
+            f"in: {names}.",
         )
+
+
+def left_open(measurements: Iterable[Measurement], asked: Iterable[Attrs], domain: Domain) -> list[Attrs]:
+    """The marginals asked for whose attributes no measurement is about together, the largest tables first.
+
+    A residual, or a single number, is a measurement of its attributes too. The model knows least of a table
+    of many cells: so much is public.
+    """
+    by_attr: dict[str, set[int]] = {attr: set() for attr in domain.attrs}
+    for index, made in enumerate(measurements):
+        for attr in made.query.attrs:
+            by_attr[attr].add(index)
+    found = [attrs for attrs in asked if attrs and not set.intersection(*(by_attr[attr] for attr in attrs))]
+    return sorted(found, key=lambda attrs: -domain.size(attrs))

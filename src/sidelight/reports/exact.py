@@ -69,13 +69,14 @@ def compare(release: Release, table: Table, wanted: Iterable[Attrs]) -> Comparis
     gaps, held, cells = [], 0.0, 0
     for attrs, counts in zip(chosen, table.count_many(chosen), strict=True):
         bars = release.error_bars(attrs)
-        gap = np.abs(np.asarray(counts, dtype=np.float64) - bars.estimate)
+        exact = np.asarray(counts, dtype=np.float64)
+        gap = np.abs(exact - bars.estimate)
         interval = bars.interval()
-        inside = None if interval is None else float((gap <= interval[1] - bars.estimate).mean())
+        inside = None if interval is None else float(((interval[0] <= exact) & (exact <= interval[1])).mean())
         if inside is not None:
             held, cells = held + inside * gap.size, cells + gap.size
         share = float(gap.sum()) / max(table.records, 1)
-        worst = _worst(release, attrs, np.asarray(counts, dtype=np.float64), bars.estimate)
+        worst = _worst(release, attrs, exact, bars.estimate)
         gaps.append(Gap(joined(attrs), gap.size, float(gap.mean()), worst, share, inside))
     gaps.sort(key=lambda gap: -gap.l1)
     return Comparison(table.records, tuple(gaps), held / cells if cells else None)

@@ -25,14 +25,19 @@ from sidelight.privacy.event import (
     PermuteAndFlip,
     Selection,
 )
-from sidelight.queries.query import Marginal, expected_l1_noise
+from sidelight.queries.merged import Merged
+from sidelight.queries.product import Product
+from sidelight.queries.query import Marginal, Query, expected_l1_noise
+from sidelight.queries.residual import Residual
 from sidelight.releases.quality import Quality
 from sidelight.releases.release import Release
+from sidelight.releases.unmeasured import left_open
 from sidelight.reports.words import joined, shortened
 from sidelight.select.judgement import OPTIONS
 from sidelight.uncertainty.error_bars import ErrorBars
 
 Step = Literal["total", "select", "follow", "measure", "quality"]
+Kind = Literal["counts", "residuals", "sums", "single queries"]
 STEPS: tuple[Step, ...] = ("total", "select", "follow", "measure", "quality")
 
 LARGE = 0.01
@@ -64,10 +69,10 @@ class Measured:
     attrs: Attrs
     numbers: int
     """How many noisy numbers there are."""
-    whole: bool
-    """Whether whole marginals were measured, rather than single queries about these attributes."""
+    kind: Kind
+    """What the numbers are."""
     stddev: float
-    """σ of one number; the smallest where measurements differ."""
+    """σ of one number, in records; the smallest where measurements differ."""
     largest_stddev: float
     """The largest of them."""
     misfit: float
@@ -87,8 +92,8 @@ class Expected:
     """Root mean square of the model's error on a cell; None if it is unknown."""
     error: float
     """Expected L1 error over n, at most 2, the distance of two tables without a common cell."""
-    large: float | None
-    """Half the widest 95% interval of a cell that holds 1% of the records or more; None where none does."""
+    large: tuple[float, float] | None
+    """The widest 95% interval of a cell that holds 1% of the records or more; None where none does."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,8 @@ class ExpectedErrors:
     known: tuple[Expected, ...]
     """Marginals whose error is known, the largest first."""
     unmeasured: tuple[Attrs, ...]
-    """Marginals that were not measured as a whole; ``known`` has the model's error of some of these."""
+    """Marginals whose attributes no measurement is about together, the largest tables first; ``known`` has
+    the model's error of some of these."""
     left_out: int = 0
     """Measured marginals that are not listed."""
 
@@ -130,6 +136,26 @@ class Facts:
     def times(self, step: Step) -> int:
         """How many events this step took."""
         return sum(1 for spending in self.spendings if spending.step == step)
+
+    @property
+    def has_residuals(self) -> bool:
+        """Whether some numbers are residuals, which counts are sums of."""
+        return any(one.kind == "residuals" for one in self.measured)
+
+    @property
+    def numbers(self) -> str:
+        """What the measured numbers are, in sentences."""
+        kinds = {one.kind for one in self.measured if one.attrs}
+        said = ["Each number below is an exact count plus noise with standard deviation σ."]
+        if self.has_residuals:
+            said = [
+                "Each number below is a residual plus noise with standard deviation σ, both in records. A "
+                "residual is what a table's count says beyond smaller tables; a count is a sum of residuals, "
+                "with the noise of all of them."
+            ]
+        if "sums" in kinds:
+            said.append("Numbers called sums add up many counts, each with a whole number as its weight.")
+        return " ".join(said)
 
     @property
     def learned(self) -> str:
@@ -199,19 +225,20 @@ def expected_errors(release: Release) -> ExpectedErrors:
     for index, made in enumerate(release.measurements):
         for attr in made.query.attrs if isinstance(made.query, Marginal) else ():
             by_attr.setdefault(attr, set()).add(index)
-    measured: list[tuple[float, Attrs]] = []
-    unmeasured: list[Attrs] = []
-    for attrs in release.card.workload.attribute_sets:
+    asked = release.card.workload.attribute_sets
+    for attrs in asked:
         domain.require(attrs)
-        # Only what covers all attributes bears on them; sets find it without trying every measurement.
-        held = set.intersection(*(by_attr.get(attr, set()) for attr in attrs)) if attrs else set()
-        if held:
+    unmeasured = left_open(release.measurements, asked, domain)
+    is_open = set(unmeasured)
+    measured: list[tuple[float, Attrs]] = []
+    for attrs in asked:
+        if attrs and attrs not in is_open:
+            # Only what covers all attributes bears on them; sets find it without trying every measurement.
+            held = set.intersection(*(by_attr.get(attr, set()) for attr in attrs))
             covering = [release.measurements[index] for index in sorted(held)]
-            stddev = noise_stddev(covering, attrs, domain)
-            assert stddev is not None  # a measured marginal holds these attributes
+            # Residuals and single numbers have no σ of a cell: among them the largest tables are noisiest.
+            stddev = noise_stddev(covering, attrs, domain) or 1.0
             measured.append((expected_l1_noise(domain.size(attrs), stddev), attrs))
-        else:
-            unmeasured.append(attrs)
     measured.sort(key=lambda ranked: -ranked[0])
     tried = [attrs for attrs in unmeasured if attrs and domain.size(attrs) <= _TRIED_CELLS]
     tried = tried[:: max(1, -(-len(tried) // _TRIED))]
@@ -221,13 +248,23 @@ def expected_errors(release: Release) -> ExpectedErrors:
     return ExpectedErrors(tuple(known), tuple(unmeasured), left_out=len(measured) - len(listed))
 
 
-def by_attribute(quality: Quality | None) -> list[tuple[str, str, float]]:
-    """Each attribute's measured error in words, and as a share of the largest, which comes first."""
+def by_attribute(quality: Quality | None) -> list[tuple[str, str, float | None]]:
+    """Each attribute's measured error in words, and as a share of the largest, which comes first.
+
+    An error that its noise exceeds has no share; where noise hides which is largest, none has, and they keep
+    their order.
+    """
     if quality is None or not quality.attributes:
         return []
-    found = sorted(quality.attributes.items(), key=lambda one: -one[1].error)
-    most = max(found[0][1].error, 1e-9)
-    return [(shortened(name, 80), str(mean), min(max(mean.error / most, 0.0), 1.0)) for name, mean in found]
+    found = list(quality.attributes.items())
+    if not quality.worst_stands_out:
+        return [(shortened(name, 80), str(mean), None) for name, mean in found]
+    found.sort(key=lambda one: -one[1].error)
+    most = found[0][1].error
+    return [
+        (shortened(name, 80), str(mean), min(mean.error / most, 1.0) if mean.error > mean.margin else None)
+        for name, mean in found
+    ]
 
 
 def _expected(release: Release, attrs: Attrs) -> Expected | None:
@@ -267,22 +304,39 @@ def _noise(event: Event) -> str:
 
 
 def _measured(release: Release) -> tuple[Measured, ...]:
-    groups: dict[tuple[Attrs, bool], list[Measurement]] = {}
+    groups: dict[tuple[Attrs, Kind], list[Measurement]] = {}
     for measurement in release.measurements:
-        key = (measurement.query.attrs, isinstance(measurement.query, Marginal))
+        key = (measurement.query.attrs, _kind(measurement.query))
         groups.setdefault(key, []).append(measurement)
     return tuple(
         Measured(
             name=joined(attrs),
             attrs=attrs,
             numbers=sum(measurement.answer.size for measurement in group),
-            whole=whole,
-            stddev=min(measurement.stddev for measurement in group),
-            largest_stddev=max(measurement.stddev for measurement in group),
+            kind=kind,
+            stddev=min(map(_in_records, group)),
+            largest_stddev=max(map(_in_records, group)),
             misfit=_misfit(release, group),
         )
-        for (attrs, whole), group in groups.items()
+        for (attrs, kind), group in groups.items()
     )
+
+
+def _kind(query: Query) -> Kind:
+    match query:
+        case Marginal() | Merged():
+            return "counts"
+        case Residual():
+            return "residuals"
+        case Product():
+            return "sums"
+        case _:
+            return "single queries"
+
+
+def _in_records(made: Measurement) -> float:
+    """σ of one number; a residual is measured in whole numbers, as many times what it is in records."""
+    return made.stddev / (math.prod(made.query.shape) if isinstance(made.query, Residual) else 1)
 
 
 def _misfit(release: Release, group: Sequence[Measurement]) -> float:
@@ -295,8 +349,10 @@ def _misfit(release: Release, group: Sequence[Measurement]) -> float:
     return math.sqrt(squares / max(numbers, 1))
 
 
-def _widest_large(bars: ErrorBars) -> float | None:
+def _widest_large(bars: ErrorBars) -> tuple[float, float] | None:
     interval, is_large = bars.interval(), bars.estimate >= LARGE * bars.total
     if interval is None or not is_large.any():
         return None
-    return float((interval[1] - bars.estimate)[is_large].max())
+    low, high = (end[is_large] for end in interval)
+    widest = int(np.argmax(high - low))
+    return float(low[widest]), float(high[widest])

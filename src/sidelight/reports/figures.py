@@ -4,7 +4,7 @@ Every chart has ``role="img"``, a title and a description in words, so that it c
 Text that people wrote (names, labels) is escaped here, and only here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -19,16 +19,21 @@ from sidelight.reports.words import joined, number, shortened, width
 
 _WIDTH = 330
 _SHADES = 12
+_SEEN = 0.012
+"""Least share of the budget bar that is seen on a telephone, between its neighbours' edges."""
+_LONGEST = 24
+"""Columns that a bar's count and interval may take; longer ones would leave no room for the bars."""
 
 
-def budget_bar(key: str, spendings: Sequence[Spending], unspent: float, *, most: int = 240) -> str:
-    """A bar with one segment for each event, in order, coloured by step; the unspent part is hatched."""
+def budget_bar(key: str, spendings: Sequence[Spending], unspent: float) -> str:
+    """A bar with one segment for each event, in order, or for each step; the unspent part comes last."""
+    parts = [*_in_order(spendings), *([("unspent", unspent)] if unspent > 0.0005 else [])]
+    # A part that would not be seen is drawn wider than it is; the legend has the numbers.
+    wide = [max(share, _SEEN) for _, share in parts]
     segments, at = [], 0.0
-    for step, share in _in_order(spendings, most):
-        segments.append(svg.bar(1000 * at, 0, 1000 * share, 36, step))
-        at += share
-    if unspent > 0.0005:
-        segments.append(svg.bar(1000 * at, 0, 1000 * unspent, 36, "unspent"))
+    for (step, _), share in zip(parts, wide, strict=True):
+        segments.append(svg.bar(1000 * at, 0, 1000 * share / sum(wide), 36, step))
+        at += share / sum(wide)
     shares = {step: sum(s.share for s in spendings if s.step == step) for step in STEPS}
     words = ", ".join(f"{share:.1%} to {step}" for step, share in shares.items() if share)
     description = f"{count_of(len(spendings), 'event')}: {words or 'nothing spent'}; {unspent:.1%} not spent."
@@ -129,25 +134,24 @@ def structure_graph(key: str, drawn: Structure) -> str:
 
 
 def _bars(drawn: OneWay, top: float) -> list[str]:
-    counts = drawn.counts.tolist()
-    halves = [None] * len(counts) if drawn.half is None else drawn.half.tolist()
+    counts, ends = drawn.counts.tolist(), _ends(drawn)
     told = [
-        number(count) + (f" ± {number(half)}" if half else "")
-        for count, half in zip(counts, halves, strict=True)
+        number(count) + (f" ({number(both[0])}–{number(both[1])})" if both else "")
+        for count, both in zip(counts, ends, strict=True)
     ]
+    if max(map(width, told)) > _LONGEST:  # whiskers and the table have the intervals
+        told = [number(count) for count in counts]
     # The numbers stand to the right of the longest bar, however long they are.
     left, right = 110, min(242.0, _WIDTH - 12 - 6.2 * max(map(width, told)))
     parts = []
     for index, (label, count) in enumerate(zip(drawn.values.labels, counts, strict=True)):
         y = 24 * index + 4
-        half = halves[index]
+        both = ends[index]
         parts.append(svg.label(left - 6, y + 14, shortened(label, 17), "end"))
         if index != drawn.values.rest:
             parts.append(svg.bar(left, y + 2, (right - left) * count / top, 16))
-        if half is not None and index != drawn.values.rest:
-            low, high = (
-                left + (right - left) * max(0.0, value) / top for value in (count - half, count + half)
-            )
+        if both is not None and index != drawn.values.rest:
+            low, high = (left + (right - left) * value / top for value in both)
             caps = f"M{svg.at(low)} {y + 6}v8M{svg.at(high)} {y + 6}v8"
             parts.append(f'<path class="whisker" d="M{svg.at(low)} {y + 10}H{svg.at(high)}{caps}"/>')
         for kind, beside in _beside(drawn):
@@ -163,15 +167,12 @@ def _columns(drawn: OneWay, top: float) -> list[str]:
     left, right, above, below = 4, _WIDTH - 4, 22, 158
     wide = (right - left) / len(drawn.counts)
     parts = []
-    for index, count in enumerate(drawn.counts.tolist()):
+    for index, (count, both) in enumerate(zip(drawn.counts.tolist(), _ends(drawn), strict=True)):
         x = left + index * wide
         y = below - (below - above) * count / top
         parts.append(svg.bar(x + 0.5, y, wide - 1, below - y))
-        if drawn.half is not None:
-            half = float(drawn.half[index])
-            low, high = (
-                below - (below - above) * max(0.0, value) / top for value in (count - half, count + half)
-            )
+        if both is not None:
+            low, high = (below - (below - above) * value / top for value in both)
             parts.append(f'<path class="whisker" d="M{svg.at(x + wide / 2)} {svg.at(low)}V{svg.at(high)}"/>')
         for kind, beside in _beside(drawn):
             y = below - (below - above) * float(beside[index]) / top
@@ -189,7 +190,7 @@ def _columns(drawn: OneWay, top: float) -> list[str]:
 
 
 def _highest(drawn: OneWay) -> float:
-    reaching: Array = drawn.counts if drawn.half is None else drawn.counts + drawn.half
+    reaching: Array = drawn.counts if drawn.interval is None else drawn.interval[1]
     single = slice(drawn.values.rest)
     return float(max(counts[single].max() for counts in (reaching, *(one for _, one in _beside(drawn)))))
 
@@ -200,15 +201,23 @@ def _beside(drawn: OneWay) -> list[tuple[str, Array]]:
     return [(kind, counts) for kind, counts in marked.items() if counts is not None]
 
 
+def _ends(drawn: OneWay) -> list[tuple[float, float] | None]:
+    """From low to high, for each count."""
+    if drawn.interval is None:
+        return [None] * len(drawn.counts)
+    low, high = (end.tolist() for end in drawn.interval)
+    return list(zip(low, high, strict=True))
+
+
 def _told(drawn: OneWay) -> str:
     """The counts in words, with their intervals."""
 
-    def one(index: int) -> str:
-        half = "" if drawn.half is None else f" plus or minus {number(float(drawn.half[index]))}"
-        return f"{shortened(drawn.values.labels[index], 48)}: {number(float(drawn.counts[index]))}{half}"
+    def one(label: str, count: float, both: tuple[float, float] | None) -> str:
+        between = f" ({number(both[0])} to {number(both[1])})" if both else ""
+        return f"{shortened(label, 48)}: {number(count)}{between}"
 
-    told = listed((one(index) for index in range(len(drawn.counts))), most=16)
-    return f"{told}. {'' if drawn.half is None else '95% intervals. '}{drawn.about}"
+    told = listed(map(one, drawn.values.labels, drawn.counts.tolist(), _ends(drawn)), most=16)
+    return f"{told}. {'' if drawn.interval is None else '95% intervals. '}{drawn.about}"
 
 
 def _told_pair(drawn: TwoWay) -> str:
@@ -220,9 +229,9 @@ def _told_pair(drawn: TwoWay) -> str:
     return f"The largest cells are {'; '.join(cells)}."
 
 
-def _in_order(spendings: Sequence[Spending], most: int) -> Iterable[tuple[str, float]]:
-    """One segment for each event; if there are too many, one for each step."""
-    if len(spendings) <= most:
+def _in_order(spendings: Sequence[Spending]) -> list[tuple[str, float]]:
+    """One segment for each event; if some would be too thin to be seen, one for each step."""
+    if min((spending.share for spending in spendings), default=1.0) >= _SEEN:
         return [(spending.step, spending.share) for spending in spendings]
     steps = dict.fromkeys(spending.step for spending in spendings)
     return [(step, sum(s.share for s in spendings if s.step == step)) for step in steps]

@@ -83,8 +83,8 @@ class OneWay:
 
     values: Values
     counts: Array
-    half: Array | None
-    """Half the width of each count's 95% interval, before it is cut at 0; None if it is unknown."""
+    interval: tuple[Array, Array] | None
+    """From low to high, the 95% interval of each count; None if it is unknown."""
     stddev: float | None
     """σ of the noise on one value's count, before any merging; None if the attribute was not measured."""
     model_error: float | None
@@ -188,19 +188,20 @@ class Conditioned:
             most=most,
         )
 
-    def half(self, values: Values) -> Array | None:
-        """Half the width of the interval at each position of the first attribute's values."""
+    def interval(self, values: Values) -> tuple[Array, Array] | None:
+        """The interval at each position of the first attribute's values."""
         if self.bars.standard_error is None:
             return None
-        codes, halves = self.codes(values.attr), []
+        codes, ends = self.codes(values.attr), []
         for place in range(len(values.labels)):
             at = np.zeros(self.bars.estimate.shape[0], dtype=np.bool_)
             at[codes[values.place == place]] = True
             summed = self.bars.sum(self.allowed & at.reshape([-1] + [1] * (self.allowed.ndim - 1)))
             interval = summed.interval()
             assert interval is not None  # what is known of the parts is known of their sum
-            halves.append(float(interval[1] - summed.estimate))
-        return np.array(halves)
+            ends.append([float(end) for end in interval])
+        low, high = np.array(ends).T
+        return low, high
 
 
 def arranged(
@@ -235,7 +236,7 @@ def one_way(
     return OneWay(
         values,
         values.merge(asked.counts()),
-        half=asked.half(values),
+        interval=asked.interval(values),
         stddev=None if bars.noise_error is None else float(bars.noise_error.max()),
         model_error=None if bars.model_error is None else float(bars.model_error.max()),
         about=bars.words,

@@ -140,17 +140,17 @@ def _error_row(one: Expected) -> Row:
     return [
         one.name,
         f"{one.cells:,}",
-        "not measured" if one.stddev is None else words.number(one.stddev),
+        "unknown" if one.stddev is None else words.number(one.stddev),
         "unknown" if one.model_error is None else words.number(one.model_error),
         words.percent(one.error),
-        "none" if one.large is None else f"± {words.number(one.large)}",
+        "none" if one.large is None else " to ".join(map(words.number, one.large)),
     ]
 
 
 def _measured_row(one: Measured) -> Row:
     least, largest = words.number(one.stddev), words.number(one.largest_stddev)
     return [
-        one.name if one.whole else f"{one.name} (single queries)",
+        one.name if one.kind == "counts" else f"{one.name} ({one.kind})",
         f"{one.numbers:,}",
         least if least == largest else f"{least} to {largest}",
         f"{one.misfit:.2f}",

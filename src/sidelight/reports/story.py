@@ -8,9 +8,9 @@ from sidelight._check import count_of
 from sidelight.releases.card import PastRun
 from sidelight.reports.words import shortened
 
-_WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 240, 52, 16, 16, 34
-_NAMED = 24
-"""Most runs that are named at their steps."""
+_WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 460, 240, 44, 12, 20, 34
+_NAMED, _NAME = 12, 100
+"""Most runs that are named at their steps, and how wide a name is at most."""
 
 
 def story(key: str, runs: Sequence[PastRun], *, is_alone: bool = False) -> str:
@@ -18,6 +18,7 @@ def story(key: str, runs: Sequence[PastRun], *, is_alone: bool = False) -> str:
     times = [run.when for run in runs]
     first, last = min(times), max(times)
     length = max((last - first).total_seconds(), 1.0)
+    shown = _shown(first, last)
 
     def across(when: datetime) -> float:
         share = (when - first).total_seconds() / length if len(set(times)) > 1 else 0.5
@@ -26,7 +27,7 @@ def story(key: str, runs: Sequence[PastRun], *, is_alone: bool = False) -> str:
     def up(share: float) -> float:
         return _HIGH - _BOTTOM - min(share, 1.0) * (_HIGH - _TOP - _BOTTOM)
 
-    parts = ['<rect width="720" height="240" fill="#fff"/>'] if is_alone else []
+    parts = [f'<rect width="{_WIDE}" height="{_HIGH}" fill="#fff"/>'] if is_alone else []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = up(share)
         stroke = "#b3261e" if share == 1.0 else "#9aa4b2"
@@ -40,17 +41,21 @@ def story(key: str, runs: Sequence[PastRun], *, is_alone: bool = False) -> str:
         path += f"H{x:.1f}V{up(run.used):.1f}"
         if len(runs) <= _NAMED and run.used > before:
             name = escape(shortened(run.what, 12))
-            parts.append(f'<text x="{x - 4:.1f}" y="{up(run.used) - 5:.1f}" text-anchor="end">{name}</text>')
+            # Near the axis there is room on the right alone.
+            at, anchor = (x - 4, "end") if x - 4 - _NAME >= _LEFT else (x + 2, "start")
+            parts.append(
+                f'<text x="{at:.1f}" y="{up(run.used) - 5:.1f}" text-anchor="{anchor}">{name}</text>'
+            )
         before = run.used
     area = f"{path}H{_WIDE - _RIGHT}V{up(0):.1f}Z"
     parts.insert(1 if is_alone else 0, f'<path d="{area}" fill="#2563a8" fill-opacity="0.35"/>')
     parts.append(f'<path d="{path}H{_WIDE - _RIGHT}" stroke="#2563a8" stroke-width="2" fill="none"/>')
     for when, anchor in ((first, "start"), (last, "end")) if first != last else ((first, "middle"),):
         parts.append(
-            f'<text x="{across(when):.1f}" y="{_HIGH - 12}" text-anchor="{anchor}">{when:%Y-%m-%d}</text>'
+            f'<text x="{across(when):.1f}" y="{_HIGH - 12}" text-anchor="{anchor}">{when:{shown}}</text>'
         )
     told = (
-        f"{count_of(len(runs), 'run')} from {first:%Y-%m-%d} to {last:%Y-%m-%d}; "
+        f"{count_of(len(runs), 'run')} from {first:{shown}} to {last:{shown}}; "
         f"{runs[-1].used:.0%} of the budget is used."
     )
     style = ' font-family="Helvetica, Arial, sans-serif" font-size="12"' if is_alone else ""
@@ -60,3 +65,10 @@ def story(key: str, runs: Sequence[PastRun], *, is_alone: bool = False) -> str:
         f'<title id="{key}-t">The budget over time</title><desc id="{key}-d">{escape(told)}</desc>'
         f"{''.join(parts)}</svg>"
     )
+
+
+def _shown(first: datetime, last: datetime) -> str:
+    """The format in which two times differ: the day, or the time of day if both are on one day."""
+    if first == last or first.date() != last.date():
+        return "%Y-%m-%d"
+    return "%Y-%m-%d %H:%M" if f"{first:%H:%M}" != f"{last:%H:%M}" else "%Y-%m-%d %H:%M:%S"

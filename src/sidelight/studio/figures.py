@@ -38,7 +38,7 @@ def histogram(key: str, column: Column, counts: Array) -> str:
     """A column's public values, with labels."""
     labels, ordered = labels_of(column)
     values = arranged(column.name, labels, counts, ordered=ordered)
-    drawn = OneWay(values, values.merge(counts), half=None, stddev=None, model_error=None, about="")
+    drawn = OneWay(values, values.merge(counts), interval=None, stddev=None, model_error=None, about="")
     return one_way_chart(key, drawn)
 
 

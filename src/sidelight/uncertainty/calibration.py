@@ -15,7 +15,8 @@ with √λ where less was measured than guessed. (Where everything was measured,
 Where a model is reconstructed from answers whose noise is known exactly, as LADDER's and HDMM's are, what is
 done to the answers takes noise out of them, and adds none: k · known is at most the variance of least squares
 (unbiased.py), in every cell. A degree's λ is fitted to its other marginals if there are any: the errors of
-those with exact noise are subtracted from the measured mean, and k is 1.
+those with exact noise are subtracted from the measured mean, and k is 1. Those errors are smaller than their
+noise, and nobody knows by how much; where that decides what is left of the mean, the prior does.
 
 A marginal's expected error is E‖x − μ‖₁ / n, where a cell's error is bounded by the records that can be
 there:
@@ -60,6 +61,9 @@ _TOO_LARGE = 0.3
 """What is guessed of a model is too large by so much, in logs of odds: what is worst was measured."""
 _NOTHING_GUESSED = 0.2
 """An error to begin with where no measurement tried the model."""
+_KEPT, _UNSURE = 0.75, 0.3
+"""What is left of the errors of exact noise, which keeping counts from being negative makes smaller; and by
+how much that differs from release to release, relatively."""
 _PART = 0.1
 """How far the mean of the marginals used here may be from that of all that were measured, relatively."""
 _MOST, _MOST_CELLS = 150, 2**22
@@ -257,8 +261,9 @@ class _Shapes:
         share = float(self.fitted.mean())
         if share == 1:
             return mean
-        others = (1 - share) * float(self.errors(1.0)[~self.fitted].mean())
-        return replace(mean, error=(mean.error - others) / share, stddev=mean.stddev / share)
+        others = _KEPT * (1 - share) * float(self.errors(1.0)[~self.fitted].mean())
+        stddev = math.hypot(mean.stddev, _UNSURE * others)
+        return replace(mean, error=(mean.error - others) / share, stddev=stddev / share)
 
     @property
     def is_exact(self) -> bool:

@@ -151,7 +151,10 @@ class ErrorBars:
             )
         if self.source == "model":
             together = "Nothing measured these attributes together"
-            return f"{together}: the interval is of the model's error, {self._how}"
+            return (
+                f"{together}: the interval is of the model's error, {self._how} Attributes that depend on "
+                "each other more than others do may be off by far more than it says."
+            )
         if self.model_variance is None:
             return "The interval is of noise alone: how far the model is off was not estimated."
         added = "what the model and public data add" if self.source == "both" else "what the model adds"

@@ -301,3 +301,65 @@ def test_a_finding_about_some_of_many_tables_says_so():
     )
 
     assert "(an even part of them was measured: 1,000 of 4,950)" in finding.sentence
+
+
+def judged_three(most, *, errors=(10, 10, 0), **keys):
+    """A verdict on three values of b with 490, 490 and 20 records, by the errors measured for each."""
+    criteria = Criteria.of({"criterion": [criterion([["c"]], 0.3, between="b", **keys)]}, DOMAIN)
+    asked, cost = criteria.added_to(None, DOMAIN, Rho), Rho(Fraction(1, 50))
+    steps = asked.sets[0].steps
+    codes = np.zeros((1000, 3), dtype=np.int64)
+    codes[490:980, 1], codes[980:, 1] = 1, 2
+    noisy = asked.measured(steps * np.array(errors[: len(asked.sets)]), asked.event(cost, REPLACE).stddev)
+    table = sl.Table.of_codes(DOMAIN, codes)
+    (finding,) = criteria.judged(
+        asked, noisy, table, total=1000.0, cost=cost, most=None if most is None else lambda _: most
+    ).findings
+    return finding
+
+
+def test_values_that_hardly_anybody_has_are_left_out_and_named():
+    assert judged_three(None).verdict == "cannot tell"  # 20 records are no match for the noise
+
+    finding = judged_three([500.0, 500.0, 40.0])
+
+    assert finding.verdict == "passed"
+    assert finding.left_out == ("2",)
+    assert "0 2% ±" in finding.sentence
+    assert "1 2% ±" in finding.sentence
+    assert finding.sentence.endswith("not judged, since too few records have it: 2")
+
+
+def test_whether_a_value_is_left_out_does_not_depend_on_its_measured_error():
+    small, large = (judged_three([500.0, 500.0, 40.0], errors=(10, 10, error)) for error in (0, 900))
+    assert small == large
+
+    # A count that the release is unsure of may be large; and values that a file names are all judged.
+    assert judged_three([500.0, 500.0, 490.0]).left_out == ()
+    assert judged_three([500.0, 500.0, 40.0], values=["0", "2"]).left_out == ()
+    assert set(judged_three([500.0, 40.0, 40.0]).errors) == {"0", "1", "2"}  # two must be left to compare
+
+
+def test_a_criterion_names_its_values():
+    finding = judged_three([500.0, 500.0, 40.0], values=["0", "1"])
+
+    assert set(finding.errors) == {"0", "1"}
+    assert (finding.verdict, finding.left_out) == ("passed", ())
+    with pytest.raises(SettingError, match="has no value"):
+        judged_three(None, values=["0", "x"])
+    with pytest.raises(SettingError, match="values must be a list of two"):
+        judged_three(None, values=["0"])
+    with pytest.raises(SettingError, match="name it, too"):
+        Criteria.of({"criterion": [criterion(values=["0", "1"])]}, DOMAIN)
+
+
+def test_a_release_leaves_out_a_value_without_records():
+    codes = np.random.default_rng(0).integers(0, 2, (4000, 3))
+    made = sl.release(
+        sl.Table.of_codes(DOMAIN, codes), schema=SCHEMA, epsilon=4, delta=1e-9, workload="2-way",
+        mechanism="mst", accept={"criterion": [criterion("1-way", 0.4, between="b")]}, quality_share=0.3,
+        noise=SeededNoise(1), progress=False,
+    )  # fmt: skip
+
+    (finding,) = made.card.acceptance.findings
+    assert (finding.verdict, finding.left_out) == ("passed", ("2",))

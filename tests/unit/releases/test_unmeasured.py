@@ -1,9 +1,12 @@
 """What was never measured is named: by the plan, on the card, in answers and in the report."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import sidelight as sl
+from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
 from sidelight.queries.query import Cell, Marginal
 from sidelight.releases.unmeasured import Unmeasured
@@ -150,3 +153,14 @@ def test_a_mechanism_that_selects_alone_says_which_attributes_nobody_asked_about
     assert made.card.unmeasured.guessed == ("c",)
     assert made.error_bars(("a", "c")).source == "unmeasured"
     assert made.error_bars(("a", "b")).source == "model"
+
+
+def test_the_largest_tables_are_named_first_and_the_rest_can_be_found():
+    domain = Domain.of({"a": 2, "b": 2, "c": 2, "d": 2, "z": 9})
+
+    found = Unmeasured.after([], list(itertools.combinations("abcdz", 2)), domain)
+
+    (_, said) = found.sentences
+    assert "fills them in: a × z, b × z, c × z, d × z, a × b and 5 more" in said
+    assert "release.json" in said
+    assert found.marginals[0] == ("a", "z")

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import cards
+import sidelight as sl
 from cards import card_of
 from sidelight.data.domain import Domain
+from sidelight.data.table import Table
 from sidelight.mean_errors import MEAN_ERRORS
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.told import JointRound, OpenedMarginal, Opening
@@ -25,6 +27,7 @@ from sidelight.reports.facts import collect, expected_errors, half_width_of
 from sidelight.reports.provenance import provenance, public_part
 from sidelight.reports.report import render
 from sidelight.select.judgement import Contest
+from sidelight.testing import SeededNoise
 from sidelight.uncertainty.disagreement import Disagreement
 from sidelight.uncertainty.model_error import ModelDispersion
 
@@ -126,7 +129,7 @@ def test_single_queries_are_not_called_a_marginal(small):
 
     measured = collect(replace(small, measurements=cells)).measured
 
-    assert [(group.name, group.numbers, group.whole) for group in measured] == [("a × c", 3, False)]
+    assert [(group.name, group.numbers, group.kind) for group in measured] == [("a × c", 3, "single queries")]
 
 
 def test_the_expected_error_of_a_measured_marginal_is_that_of_its_noise(small):
@@ -140,7 +143,7 @@ def test_the_expected_error_of_a_measured_marginal_is_that_of_its_noise(small):
     # √(2/π) of that in each cell of 100 records, nearly: no cell is off by more than it can hold.
     mean = math.sqrt(2 / math.pi) * 10 * math.sqrt(5 / 6)
     assert by_name["a × b"].error == pytest.approx(6 * mean / (1 + mean / 200) / 600)
-    assert errors.unmeasured == (("c",), ("a", "c"), ("b", "c"))
+    assert errors.unmeasured == (("b", "c"), ("a", "c"), ("c",))
 
 
 def test_the_workload_on_the_card_decides_which_errors_are_listed(small):
@@ -276,3 +279,23 @@ def test_a_setting_of_a_setting_is_named_as_one_for_python(released):
     assert "--set rounds=4" in origin.command
     assert "estimator" not in origin.command
     assert origin.unsaid == (("estimator", "{'tolerance': 0.5}"),)
+
+
+def test_residuals_are_measured_as_the_card_says_and_their_noise_is_in_records():
+    sizes = {"a": 3, "b": 4, "c": 2}
+    codes = np.random.default_rng(0).integers(0, 2, (2000, 3))
+    table = Table.of_codes(Domain.of(sizes), codes)
+    made = sl.release(
+        table, schema=sl.Schema.from_domain(sizes), epsilon=1, delta=1e-9, workload="2-way",
+        mechanism="hdmm", noise=SeededNoise(0), progress=False,
+    )  # fmt: skip
+
+    page = render(made)
+
+    assert expected_errors(made).unmeasured == made.card.unmeasured.marginals == ()
+    assert "exact count plus noise" not in page
+    assert "a count is a sum of residuals" in page
+    by_name = {one.name: one for one in collect(made).measured}
+    measured = {one.query.attrs: one.stddev for one in made.measurements}
+    assert by_name["a × b"].stddev == pytest.approx(measured["a", "b"] / 12)
+    assert by_name["a × b"].kind == "residuals"

@@ -19,7 +19,15 @@ from sidelight.releases.release import Release
 from sidelight.reports.exact import compare, with_exact
 from sidelight.reports.figures import heat_map, one_way_chart, structure_graph
 from sidelight.reports.layout import force_layout
-from sidelight.reports.pictures import mutual_information, one_way, structure, two_way, values_of
+from sidelight.reports.pictures import (
+    OneWay,
+    Values,
+    mutual_information,
+    one_way,
+    structure,
+    two_way,
+    values_of,
+)
 from sidelight.uncertainty.model_error import ModelDispersion
 
 
@@ -60,13 +68,14 @@ def test_rare_labels_become_others_and_their_count_is_kept():
 def test_an_interval_over_merged_values_is_wider_by_the_root_of_their_number():
     schema = Schema((IntegerColumn("age", low=0, high=239),))
     measured = Measurement(Marginal(("age",)), np.zeros(240), 3.0)
-    release = release_of(schema, np.ones(240), measured)
+    release = release_of(schema, np.full(240, 20), measured)
 
     drawn = one_way(release, "age")
 
-    assert drawn.half is not None
+    assert drawn.interval is not None
     # Four values a column; all 240 sum to the number of records, which is public.
-    assert drawn.half[0] == pytest.approx(1.96 * 3.0 * math.sqrt(4 - 4**2 / 240), rel=1e-4)
+    half = 1.96 * 3.0 * math.sqrt(4 - 4**2 / 240)
+    assert [end[0] for end in drawn.interval] == pytest.approx([80 - half, 80 + half], rel=1e-4)
     assert drawn.stddev == pytest.approx(3.0 * math.sqrt(1 - 1 / 240))
 
 
@@ -75,7 +84,7 @@ def test_an_attribute_that_was_not_measured_has_no_interval():
 
     drawn = one_way(release_of(schema, np.array([4, 6])), "sex")
 
-    assert drawn.half is None
+    assert drawn.interval is None
     assert "whisker" not in one_way_chart("k", drawn)
     assert "No interval: these attributes were not measured" in one_way_chart("k", drawn)
 
@@ -90,12 +99,26 @@ def test_the_bars_are_those_of_the_release_and_hold_its_models_error():
     seen, unseen = one_way(release, "sex"), one_way(release, "work")
 
     for drawn, attr in ((seen, "sex"), (unseen, "work")):
-        low, high = release.error_bars(attr).interval()
-        assert drawn.half == pytest.approx(high - release.count(attr))
-        assert drawn.half == pytest.approx(release.count(attr) - low)
+        for end, told_end in zip(drawn.interval, release.error_bars(attr).interval(), strict=True):
+            assert end == pytest.approx(told_end)
     assert (seen.stddev, unseen.stddev) == (pytest.approx(2.0 * math.sqrt(1 / 2)), None)
     assert unseen.model_error == pytest.approx(math.sqrt(3 * 50 * 0.5), rel=0.01)
     assert "these attributes were never measured" in one_way_chart("k", unseen)
+
+
+def test_an_interval_that_is_not_symmetric_is_shown_from_end_to_end():
+    values = Values("icd", ("other", "C50"), np.arange(2), is_ordered=False, size=2)
+    ends = np.array([0.0, 300.0]), np.array([214.0, 320.0])
+    drawn = OneWay(values, np.array([181.0, 310.0]), ends, stddev=None, model_error=None, about="")
+
+    chart = one_way_chart("k", drawn)
+
+    assert "181 (0–214)" in chart
+    assert "other: 181 (0 to 214)" in chart
+    assert "±" not in chart
+    low, high = (float(x) for x in re.findall(r'whisker" d="M([0-9.]+) 14H([0-9.]+)', chart)[0])
+    zero = float(re.findall(r'axis" d="M([0-9.]+)', chart)[0])
+    assert low == zero < high
 
 
 def test_measured_pairs_come_first_and_the_most_informative_of_them_before_the_others():

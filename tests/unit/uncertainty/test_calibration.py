@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import sidelight as sl
 from sidelight.data.domain import Domain
+from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mean_errors import MeanErrors, NoisyMeans
 from sidelight.measurement import Measurement
@@ -167,3 +168,27 @@ def test_a_release_carries_its_calibration_and_one_without_quality_has_none(tmp_
     assert loaded.error_bars(["a", "c"]).standard_error == pytest.approx(
         with_quality.error_bars(["a", "c"]).standard_error
     )
+
+
+def test_tables_left_to_the_model_are_not_said_to_be_exact_because_measured_ones_err_less_than_their_noise():
+    """Of eight independent attributes LADDER leaves pairs unmeasured; all errors are those of singles."""
+    rng = np.random.default_rng(0)
+    sizes = {"a": 12, "b": 14, "c": 8, "d": 4, "e": 13, "f": 6, "g": 11, "h": 4}
+    codes = [rng.choice(size, 11_000, p=rng.dirichlet(np.full(size, 2.0))) for size in sizes.values()]
+    table = Table.of_codes(Domain.of(sizes), np.stack(codes, axis=1))
+
+    made = sl.release(
+        table, schema=sl.Schema.from_domain(sizes), epsilon=1, delta=1e-9, workload="2-way",
+        mechanism="ladder", noise=SeededNoise(0), progress=False,
+    )  # fmt: skip
+
+    bars = {attrs: made.error_bars(attrs) for attrs in itertools.combinations(sizes, 2)}
+    left = {attrs: one for attrs, one in bars.items() if one.source == "model"}
+    assert 2 <= len(left) < len(bars) / 2
+    held = [
+        (low <= exact) & (exact <= high)
+        for (low, high), exact in ((one.interval(), table.count(attrs)) for attrs, one in left.items())
+    ]
+    large = [np.asarray(table.count(attrs)) >= 110 for attrs in left]
+    assert np.concatenate([one[big] for one, big in zip(held, large, strict=True)]).mean() >= 0.9
+    assert all("far more than it says" in one.words for one in left.values())

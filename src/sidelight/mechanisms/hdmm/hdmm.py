@@ -125,6 +125,7 @@ class HDMM(Mechanism):
         return Outlook(
             measurements=len(plan.strategy.queries),
             stddev=float(np.concatenate(stddevs).mean()),
+            noise_on="an answer to the workload, on average",
             model_bytes=8 * plan.size,
             counting_bytes=8 * plan.size,
             notes=tuple(notes),
@@ -141,7 +142,7 @@ def _marginal_errors(plan: MarginalPlan, scale: float) -> tuple[list[Array], lis
         found.append(stddevs)
         notes.append(
             f"Each cell of the {len(lines):,} {degree}-way marginals has a standard error of "
-            f"{stddevs.mean():.4g} on the mean ({stddevs.min():.4g} to {stddevs.max():.4g}); all cells "
+            f"{_spread(stddevs)}; all cells "
             f"of one marginal together are off by {sums.mean():,.0f} records on the mean."
         )
     return found, notes
@@ -151,11 +152,17 @@ def _range_errors(plan: ProductPlan, scale: float) -> tuple[list[Array], list[st
     """σ of each query, attribute set by attribute set, and in words."""
     found = plan.stddevs(scale)
     notes = [
-        f"Queries about {' × '.join(query.attrs)} have a standard error of {stddevs.mean():.4g} on the mean "
-        f"({stddevs.min():.4g} to {stddevs.max():.4g})."
+        f"Queries about {' × '.join(query.attrs)} have a standard error of {_spread(stddevs)}."
         for query, stddevs in zip(plan.queries[:_LISTED], found, strict=False)
     ]
     return found, notes
+
+
+def _spread(stddevs: Array) -> str:
+    mean, least, most = (
+        _check.rounded(float(one), 4) for one in (stddevs.mean(), stddevs.min(), stddevs.max())
+    )
+    return f"{mean} on the mean ({least} to {most})"
 
 
 @lru_cache(maxsize=4)

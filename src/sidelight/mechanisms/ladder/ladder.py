@@ -162,10 +162,12 @@ class Ladder(Mechanism):
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         best, rest = self._best(domain, workload), self._rest(allotment, unit)
         cells = best.closure.cells
+        noise_on = "each number"
         if isinstance(rest, Epsilon):
             most = max(map(len, covers(domain, tuple(best.closure.maximal))))
             stddev, number = marginal_stddev(rest / most, unit), most
         else:
+            noise_on = "a count of the workload, on average"
             scale = float(measuring_together(best.strategy, rest, unit).scale)
             stddev, number = (
                 float(np.sqrt(scale * np.concatenate(best.cell_variances())).mean()),
@@ -174,6 +176,7 @@ class Ladder(Mechanism):
         return Outlook(
             measurements=number,
             stddev=stddev,
+            noise_on=noise_on,
             model_bytes=8 * int(cells.sum()),
             counting_bytes=8 * int(cells.sum()),
             oversized=tuple(attrs for attrs in workload.attribute_sets if not best.holds(attrs)),
