@@ -4,7 +4,7 @@
     python benchmarks/audit.py --show     only the table and the picture, from what is kept
 
 Each cell of benchmarks/results/audit.csv is one attack (`sidelight audit`): a subject, a unit, with or
-without the planted bug. Cells that are there are not run again. Runs on each table: as the subject says (200
+without the planted bug. Cells that are there are not run again. Runs on each table: as the subject says (300
 to 2000), at 99.9% confidence. Noise is seeded, so that a cell can be made again. Canaries and the attack on
 floating point stand at the end. The exit code is 1 if a claim was refuted or a planted bug was not found.
 """

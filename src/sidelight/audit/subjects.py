@@ -114,11 +114,11 @@ SUBJECTS: dict[str, Subject] = {
         case=_Mechanism("jam", _ALL_TO_NOISE | {"total_share": 0.02, "last_round": "private"}, PUBLIC),
         runs=400,
     ),
-    "aperture": Subject(case=_Mechanism("aperture", _APERTURE), runs=300),
+    "aperture": Subject(case=_Mechanism("aperture", _APERTURE), runs=600),
     "dualquery": Subject(case=_dualquery, runs=300, times=4),
-    "gem": Subject(case=_Mechanism("gem", _ALL_TO_NOISE | _TINY_NETWORK), runs=200),
+    "gem": Subject(case=_Mechanism("gem", _ALL_TO_NOISE | _TINY_NETWORK), runs=600),
     "gem-pub": Subject(
-        case=_Mechanism("gem-pub", _ALL_TO_NOISE | _TINY_NETWORK | {"public_steps": 1}, PUBLIC), runs=200
+        case=_Mechanism("gem-pub", _ALL_TO_NOISE | _TINY_NETWORK | {"public_steps": 1}, PUBLIC), runs=600
     ),
     "mean": Subject(case=numbers.mean, budget=PURE, is_one_shot=True),
     "quantile": Subject(case=numbers.median, budget=PURE, is_one_shot=True),
