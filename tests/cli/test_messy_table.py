@@ -13,6 +13,7 @@ import warnings
 import pytest
 from typer.testing import CliRunner
 
+import commands
 from sidelight.cli.app import app
 from sidelight.data.schema import Schema
 from sidelight.errors import PublicDataWarning, SettingError
@@ -168,3 +169,31 @@ def test_records_of_people_need_a_column_of_people(ward):
 
     assert isinstance(done.exception, SettingError)
     assert "--records needs a column that says who each record is about" in str(done.exception)
+
+
+def test_what_lies_outside_of_public_data_is_said_before_anything_is_spent_and_of_private_data_never(
+    tmp_path,
+):
+    (tmp_path / "people.toml").write_text(
+        '[columns.age]\nkind = "integer"\nedges = [0, 50, 100]\noutside = "clamp"\n'
+        '[columns.ward]\nkind = "categorical"\nlabels = ["medicine", "surgery"]\noutside = "other"\n'
+    )
+    lines = ["101,3"] * 3 + ["30,3"] * 4 + ["30,surgery"] * 3
+    (tmp_path / "a.csv").write_text("\n".join(["age,ward", *lines, ""]))
+    (tmp_path / "b.csv").write_text("\n".join(["age,ward", *lines[::-1], *lines, ""]))
+    asked = ["--schema", "people.toml", "--epsilon", 1, "--workload", "1-way"]
+    paid = ["--ledger", "people.ledger", "--mechanism", "mst", "--out", "made"]
+    opened = ["ledger", "open", "people.ledger", "--epsilon", 1, "--delta", 1e-9]
+    assert commands.sidelight(*opened, folder=tmp_path).returncode == 0
+
+    for public in (["schema", "check", "b.csv", "--schema", "people.toml", "--public"],
+                   ["plan", *asked, "--delta", 1e-9, "--public", "b.csv"]):  # fmt: skip
+        told = commands.sidelight(*public, folder=tmp_path).stderr
+        assert "note: b.csv: 30% of the public values of 'age' lie outside its bounds, and were " in told
+        assert "warning: b.csv: 70% of the public values of 'ward' are none of its labels" in told
+    for private in (["schema", "check", "a.csv", "--schema", "people.toml"],
+                    ["release", "a.csv", *asked, *paid]):  # fmt: skip
+        done = commands.sidelight(*private, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "outside its bounds" not in done.said
+        assert "none of its labels" not in done.said
