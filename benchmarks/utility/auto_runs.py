@@ -124,6 +124,7 @@ def _rows() -> dict[str, list[Rows]]:
     )
     add("large", ("adult", "salary", "taxi", "employment-2018"), ("3-way",), DELTA, MIDDLE, large, 1)
     add("large", ("fire",), ("3-way",), DELTA, (0.03, *MIDDLE), large, 1)
+    add("large", ("fire", "income-ga"), ("2-way",), DELTA, MIDDLE, large, 1)
     add("wide", ("wide-ma", "wide-tx"), ("2-way",), DELTA, MIDDLE, [*large, "hdmm"], 2)
     by_range = [f"mwem, rounds={T}, candidates=queries" for T in (10, 20, 40)]
     raw = (*RAW, "ages-hours-pa", "capital-gain", "titanic-fare", "salary-gross")
