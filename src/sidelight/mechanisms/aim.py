@@ -50,7 +50,7 @@ from sidelight.select.score import WeightedError
 _TREE = MirrorDescent(tolerance=3e-3, max_steps=200)
 _AFFORDABLE = 6_400
 """Up to so many rounds times attributes ``auto`` fits a tree. With 16 rounds an attribute that is 20 of them,
-and some two minutes of processor time (benchmarks/speed/wide.py); 41 take ten times as long and more."""
+and some two minutes of processor time; 41 did not end in 330 s by the clock (benchmarks/speed/wide.py)."""
 _WITHOUT_TREE = (
     "Residuals stand in for the tree of AIM's paper: up to {rounds:,} rounds, each with a tree of {attrs} "
     "attributes, would take long. estimator='tree' fits it all the same."
