@@ -2,13 +2,14 @@
 
     y_a ← M_a(D) + 𝒩(0, σ²)  for every attribute a                                              measure
     q ← a Markov random field of the public records, smoothed                                   free
-    cut off from q the attributes that the arbiter says; if there are any, ask it once more     select
+    cut off from q the attributes that the arbiter says                                         select
     while an attribute's answers leave much in doubt:  ask for it again                         measure
     twelve times:
         c ~ exp(ε w_c EI_c(‖M_c(D) − M_c(p)‖₁) / 2Δ)                                            select
         y_c ← M_c(D) + 𝒩(0, σ²)                                                                 measure
         s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
+    cut off from q, if others were, the attributes whose relations the answers y contradict     free
     t ← other trees, and public records, after the same answers;  u ← no relations, likewise    free
     r ← particles of p mixed with t, or of u, as the arbiter says                               select
     go on with those, beyond what a tree can hold                        select, measure, estimate
@@ -41,6 +42,7 @@ from sidelight.mechanisms.aperture.refitting import (
     beside,
     refitted,
     taken_in,
+    with_false_relations,
     without_doubted,
     without_false_values,
 )
@@ -104,7 +106,7 @@ class Aperture(Mechanism):
     """Share of each round that selects."""
     contest_share: float = 0.04
     """Share of the budget that asks whether the public relations hold, where it can tell; 0 trusts them. Once
-    more if there are several public tables, and twice more where some relations do not hold."""
+    more if there are several public tables."""
     mixture_share: float = 0.03
     """Share of the budget that chooses how much to take of what stands beside the tree: other trees, and
     public records. With 0 none is taken, and no public record is in the release."""
@@ -145,9 +147,9 @@ class Aperture(Mechanism):
         again = self._asked_again(arbiter, prior, singles, reach(workload, closure), keep=mixture_cost)
         measurements = [*singles, *again]
         spare = less(curator.remaining, mixture_cost)
-        cut = tuple(attr for attr in seen.related if attr not in prior.related)
+        cut = [attr for attr in seen.related if attr not in prior.related]
         prior = self._with_room(arbiter, prior, measurements, spare)
-        model, beliefs = taken_in(prior, measurements, n)
+        model, beliefs = unasked = taken_in(prior, measurements, n)
 
         beyond = self._particle_rounds(
             model, list(weights), spare, curator.unit, most=self._most_particle_rounds(closure)
@@ -173,6 +175,12 @@ class Aperture(Mechanism):
             beliefs.add(measurements[-1])
             model = beliefs.estimate(model, last=done == rounds - 1)
 
+        while cut and (false := with_false_relations(unasked, beliefs.answers)) is not None:
+            # Where some proved false others may be: without them all answers are taken in anew.
+            cut.append(false)
+            prior = without_false_values(prior.without([false]), singles, n)
+            unasked = taken_in(prior, [*singles, *again], n)
+            model, beliefs = refitted(prior, measurements, n, limit_mb=self.max_model_mb)
         # ESTIMATE what stands beside the tree, and what answers say without public relations; SELECT of them.
         released, beliefs, taken = self._mixed(arbiter, (model, beliefs), measurements, mixture_cost)
         if curator.remaining:
@@ -193,7 +201,7 @@ class Aperture(Mechanism):
             public_marginals=tuple(attrs for attrs in beliefs.prior.sets if len(attrs) > 1),
             marginals=tuple(_opened(beliefs, released, seen)),
             particle_share=round(float(late) / float(spare), 4) if late else 0.0,
-            cut=cut,
+            cut=tuple(cut),
             is_bare=taken is None,
             records_share=None if not mixture_cost else sum(taken or [0.0]),
             particle_rounds=len(measurements) - len(ones) - len(again) - rounds,
@@ -220,13 +228,7 @@ class Aperture(Mechanism):
             candidates = [prior, *without_doubted(prior, singles, n)]
             models = [taken_in(one, singles, n)[0] for one in candidates]
             place, cut = arbiter.to_cut(models, prior.related, cost)
-            left = without_false_values(prior.without(cut), singles, n) if cut else candidates[place]
-            if len(prior.related) / 2 < len(left.related) < len(prior.related):
-                # Some proved false, and most are left: those are looked at more closely.
-                model, _ = taken_in(left, singles, n)
-                _, cut = arbiter.to_cut([model], left.related, cost * 2, is_doubted=True)
-                left = without_false_values(left.without(cut), singles, n) if cut else left
-            prior = left
+            prior = without_false_values(prior.without(cut), singles, n) if cut else candidates[place]
         return seen, prior
 
     def _asked_again(
@@ -357,14 +359,14 @@ class Aperture(Mechanism):
         any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
         first = allotment.split(self.one_way_share)[0]
-        # Which of several tables; which relations; and, for twice as much, which of those that are left.
-        contests = allotment.split(self.contest_share)[0] * 4
+        # Which of several tables, and which relations.
+        contests = allotment.split(self.contest_share)[0] * 2
         mixture = allotment.split(self.mixture_share)[0]
         left = allotment.value - sum(cost.value for cost in (total, first, contests, mixture))
         if left <= 0:
             raise SettingError(
-                "total_share, one_way_share, mixture_share and four times contest_share are together more "
-                "than the whole budget. Lower one of them."
+                "total_share, one_way_share, mixture_share and twice contest_share are together more than "
+                "the whole budget. Lower one of them."
             )
         closure = workload.closure(domain)
         costs = [total, first / ones, *self._least_costs(type(allotment)(left), closure)]

@@ -7,8 +7,7 @@ by Δ₁ of a single marginal, however many marginals and candidates there are (
 hundredths of the budget tell a good description from a false one. It is asked
 
 - **at the start**, after the answers to single attributes: which public relations hold? All of them; all but
-  those of some attributes, for (nearly) every set of attributes; none; or nothing public at all. Where some
-  do not and most do, it is asked once more, of those that are left;
+  those of some attributes, for (nearly) every set of attributes; none; or nothing public at all;
 - **at the end**: how much of what stands beside the tree is mixed into it (other trees, and public records,
   after the same answers), or whether all of it is worse than what the same answers say without public
   relations.
@@ -91,19 +90,18 @@ class Arbiter:
         return self.choose(LeastError(models, each, weights=self.weights, total=self.total), cost)
 
     def to_cut(
-        self, models: Sequence[ManyCountSource], open_: Sequence[str], cost: Cost, *, is_doubted: bool = False
+        self, models: Sequence[ManyCountSource], open_: Sequence[str], cost: Cost
     ) -> tuple[int, list[str]]:
         """Which model leads, by its place; and which of the open attributes are to be cut off if the first.
 
-        All models follow the answers to single attributes, and the first has all public relations that are
-        left; ``is_doubted`` says that others proved false. Cutting off needs no fit: it says its own marginal
-        of the rest, times what is cut off.
+        All models follow the answers to single attributes, and the first has all public relations. Cutting
+        off needs no fit: it says its own marginal of the rest, times what is cut off.
         """
         sets, others = sets_to_cut(len(open_)), len(models) - 1
         contest = Contest(
             models, cut_off(self.curator.domain, open_, sets, others), weights=self.weights, total=self.total,
-            log_odds=odds_of_cuts(len(open_), others, is_doubted=is_doubted),
-            handicaps=[0.0] + [0.0 if is_doubted else _MATTERS * self.total] * (len(sets) + others - 1),
+            log_odds=odds_of_cuts(len(open_), others),
+            handicaps=[0.0] + [_MATTERS * self.total] * (len(sets) + others - 1),
         )  # fmt: skip
         chosen = self.choose(contest, cost)
         if chosen >= len(sets):
@@ -148,14 +146,9 @@ def sets_to_cut(attributes: int) -> NDArray[np.bool_]:
     return sets
 
 
-def odds_of_cuts(attributes: int, others: int, *, is_doubted: bool = False) -> list[float]:
-    """Log-odds of all sets to cut off: each size is as likely as any other; and of other models.
-
-    Once some proved false, each of the rest may be by itself.
-    """
+def odds_of_cuts(attributes: int, others: int) -> list[float]:
+    """Log-odds of all sets to cut off: each size is as likely as any other; and of other models."""
     sizes = sets_to_cut(attributes).sum(axis=1).tolist()
-    if is_doubted:
-        return [-_FAITH * size for size in sizes]
     even = [math.log(attributes) + math.log(math.comb(attributes, size)) for size in sizes[1:]]
     return [0.0, *(-_FAITH - one for one in even), *[-_FAITH - math.log(max(others, 1))] * others]
 
@@ -170,12 +163,12 @@ def cut_off(domain: Domain, open_: Sequence[str], sets: NDArray[np.bool_], other
         for bit, axis in enumerate(held):
             which += sets[:, open_.index(attrs[axis])].astype(np.intp) << bit
         after = 2 ** len(held) + np.arange(others)
-        return (*(_apart(table, some) for some in _subsets(held)), *answers[1:]), np.append(which, after)
+        return (*(cut_apart(table, some) for some in _subsets(held)), *answers[1:]), np.append(which, after)
 
     return said
 
 
-def _apart(table: Array, axes: Sequence[int]) -> Array:
+def cut_apart(table: Array, axes: Sequence[int]) -> Array:
     """A marginal with some attributes independent of all others."""
     for axis in axes:
         rest = tuple(other for other in range(table.ndim) if other != axis)

@@ -81,6 +81,11 @@ class Beliefs:
         """q, before any answer."""
         return GraphicalModel(self.prior.domain, self.total, self.prior.model.potentials)
 
+    @property
+    def answers(self) -> list[Measurement]:
+        """All noisy answers, those to one marginal merged."""
+        return [belief.answers for belief in self.held.values()]
+
     def add(self, measurement: Measurement) -> None:
         """Take in a noisy answer, which carries what the model before it had predicted."""
         attrs = measurement.query.attrs
@@ -111,10 +116,14 @@ class Beliefs:
 
     def doubt(self, measurement: Measurement) -> tuple[float, float]:
         """How much an answer speaks against q alone; and how likely it is, up to a constant: logarithms."""
-        attrs = measurement.query.attrs
-        belief = self._tried(measurement.against(self.start))
-        chance = self._spread[self.kind(attrs)].pooled([]).density @ belief.likelihood
-        return self._telling(attrs, belief), float(np.log(chance + 1e-300) + belief.log_likelihood.max())
+        against = measurement.against(self.start)
+        return self._telling(measurement.query.attrs, self._tried(against)), self.log_chance(against)
+
+    def log_chance(self, measurement: Measurement) -> float:
+        """How likely an answer is around what was predicted, up to a constant: a logarithm."""
+        belief = self._tried(measurement)
+        chance = self._spread[self.kind(measurement.query.attrs)].pooled([]).density @ belief.likelihood
+        return float(np.log(chance + 1e-300) + belief.log_likelihood.max())
 
     def pooled(self) -> dict[Kind, PooledSpread]:
         """The predictive spread of each kind of marginal."""

@@ -4,10 +4,11 @@ PRIVACY: functions of public data and of noisy answers; post-processing.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sidelight.measurement import Measurement
+from sidelight.mechanisms.aperture.arbiter import cut_apart
 from sidelight.mechanisms.aperture.evidence import TELLING, Beliefs
 from sidelight.mechanisms.aperture.reweighting import Reweighting, evenness, lowered
 from sidelight.models.graphical import GraphicalModel
@@ -31,11 +32,12 @@ def taken_in(prior: Prior, singles: Sequence[Measurement], total: float) -> Fitt
 def without_doubted(prior: Prior, singles: Sequence[Measurement], total: float) -> list[Prior]:
     """Without the attribute whose answer contradicts its public values most; without two; and so on.
 
-    Those that are left out lose their relations. Last comes no public data at all.
+    Those that are left out lose their relations. At most half are: last comes no public data at all.
     """
     told = Beliefs(prior, total)
     doubt = {one.query.attrs[0]: told.doubt(one)[0] for one in singles}
     order = sorted((a for a in prior.related if doubt[a] > TELLING), key=lambda a: -doubt[a])
+    order = order[: len(prior.related) // 2]
     numbers = _numbers(len(order))
     found = [without_false_values(prior.without(order[:number]), singles, total) for number in numbers]
     return [*found, Prior.nothing(prior.domain)]
@@ -68,6 +70,28 @@ def without_false_values(prior: Prior, singles: Sequence[Measurement], total: fl
         more = {a for a, gain in gains.items() if gain + log_odds > 0} - false
         false |= more
     return prior.without((), forgotten=false) if false else prior
+
+
+def with_false_relations(told: Fitted, answers: Iterable[Measurement]) -> str | None:
+    """The attribute whose public relations these answers contradict most; None if they rather hold.
+
+    ``told`` follows the answers to single attributes alone. Every other answer is held against what it says,
+    and against the same with an attribute cut off: the false one is what many contradictions share.
+    """
+    model, beliefs = told
+    prior = beliefs.prior
+    apart = Beliefs(prior.without(prior.related), beliefs.total)
+    # Beforehand one attribute is thought to be false.
+    gains = dict.fromkeys(prior.related, -math.log(max(1, len(prior.related))))
+    for one in answers:
+        attrs = one.query.attrs
+        if len(related := [attr for attr in attrs if attr in gains]) > 1:
+            table = model.count(attrs).reshape(prior.domain.project(attrs).shape)
+            as_told = beliefs.log_chance(replace(one, predicted=table.reshape(-1)))
+            for attr in related:
+                cut = cut_apart(table, [attrs.index(attr)]).reshape(-1)
+                gains[attr] += apart.log_chance(replace(one, predicted=cut)) - as_told
+    return max((attr for attr in gains if gains[attr] > 0), key=lambda attr: gains[attr], default=None)
 
 
 def refitted(prior: Prior, measurements: Sequence[Measurement], total: float, *, limit_mb: float) -> Fitted:

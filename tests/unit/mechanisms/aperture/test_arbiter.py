@@ -290,43 +290,30 @@ def test_all_public_relations_are_likelier_beforehand_than_all_else_together(oth
     assert chances[-others:].sum() == pytest.approx(np.exp(-2.0))
 
 
-def test_once_some_proved_false_each_of_the_rest_may_be_by_itself():
-    odds = odds_of_cuts(4, 0, is_doubted=True)
-
-    assert odds == (-2.0 * sets_to_cut(4).sum(axis=1)).tolist()
-
-
-@pytest.mark.parametrize(("off", "is_asked_again"), [("", False), ("b", True)])
-def test_it_is_asked_once_more_for_twice_as_much_where_some_relations_do_not_hold(off, is_asked_again):
+@pytest.mark.parametrize("off", ["", "b"])
+def test_it_is_asked_once_at_the_start_whether_or_not_relations_hold(off):
     release = ROOMY.run(curator_of("10"), WORKLOAD, public=lying(*off))
 
     asked = [event for event in release.events if OPTIONS in event.what][:-1]  # the last is about mixtures
-    share = Fraction(ROOMY.contest_share)
-    assert [event.cost.value for event in asked] == [10 * share, 20 * share][: 1 + is_asked_again]
-    # Of four attributes that are left: none, single ones, pairs, all.
-    assert not is_asked_again or asked[1].candidates == 1 + 4 + 6 + 1
+    assert [event.cost.value for event in asked] == [10 * Fraction(ROOMY.contest_share)]
 
 
-def test_a_further_lie_has_to_save_less_once_some_proved_false():
-    """By its odds, and without the handicap."""
-    starts, n = {}, 1000.0
-    for is_doubted in (False, True):
-        seen = []
-        curator = SimpleNamespace(
-            domain=DOMAIN, choose=lambda _, contest, cost, seen=seen: seen.append(contest) or 0
-        )
-        arbiter = Arbiter(curator, {("a", "b"): 1.0}, n)
-        arbiter.to_cut([GraphicalModel.uniform(DOMAIN, total=n)], DOMAIN.attrs, None, is_doubted=is_doubted)
-        starts[is_doubted] = seen[0].start(10.0)
+def test_what_is_cut_off_has_to_save_a_hundredth_of_n():
+    """Beyond its odds."""
+    seen, n = [], 1000.0
+    curator = SimpleNamespace(domain=DOMAIN, choose=lambda _, contest, cost: seen.append(contest) or 0)
+    arbiter = Arbiter(curator, {("a", "b"): 1.0}, n)
 
-    assert starts[True].tolist() == (-20.0 * sets_to_cut(5).sum(axis=1)).tolist()
-    assert starts[False][0] == 0
-    assert starts[False][1] == pytest.approx(-10 - 10 * (2 + 2 * np.log(5)))
+    arbiter.to_cut([GraphicalModel.uniform(DOMAIN, total=n)], DOMAIN.attrs, None)
+
+    starts = seen[0].start(10.0)
+    assert starts[0] == 0
+    assert starts[1] == pytest.approx(-10 - 10 * (2 + 2 * np.log(5)))
 
 
-def test_shares_that_could_not_pay_for_the_second_question_are_refused():
-    greedy = Aperture(contest_share=0.24)
-    with pytest.raises(SettingError, match="four times contest_share"):
+def test_shares_that_could_not_pay_for_both_questions_are_refused():
+    greedy = Aperture(contest_share=0.48)
+    with pytest.raises(SettingError, match="twice contest_share"):
         list(greedy.noisiest(DOMAIN, WORKLOAD, allotment=Rho(Fraction(1)), unit=REPLACE))
 
 

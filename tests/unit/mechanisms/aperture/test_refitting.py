@@ -7,7 +7,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.fit.proportional_fitting import most_likely
 from sidelight.measurement import Measurement
-from sidelight.mechanisms.aperture.refitting import refitted
+from sidelight.mechanisms.aperture.refitting import refitted, taken_in, with_false_relations, without_doubted
 from sidelight.public.prior import fit_prior, pruned
 from sidelight.public.source import PublicRecords
 from sidelight.queries.query import Marginal
@@ -56,6 +56,30 @@ def test_it_follows_all_answers_and_keeps_public_conditionals_elsewhere(prior):
     public = N * prior.model.count(("a", "b", "c"))
     after = np.abs(tree.count(("a", "b", "c")) - private.count(("a", "b", "c"))).sum()
     assert after < 0.4 * np.abs(public - private.count(("a", "b", "c"))).sum()
+
+
+@pytest.mark.parametrize(("mirrored", "false"), [(None, None), (1, "b")])
+def test_the_false_attribute_is_what_contradictions_share(prior, mirrored, false):
+    codes = table_of(int(N), seed=2, shift=0).codes().copy()
+    if mirrored is not None:
+        codes[:, mirrored] = 3 - codes[:, mirrored]
+    private = Table.of_codes(DOMAIN, codes)
+    told = taken_in(prior, measured(private, *ONES, stddev=30.0), N)
+
+    answers = measured(private, ("a", "b"), ("b", "c"), ("a", "c"), stddev=30.0)
+
+    assert with_false_relations(told, answers) == false
+    # Answers to single attributes say nothing of relations.
+    assert with_false_relations(told, measured(private, *ONES, stddev=30.0)) is None
+
+
+def test_no_more_than_half_of_the_related_attributes_are_left_out_before_all_are(prior):
+    off = Table.of_codes(DOMAIN, np.zeros((int(N), 4), dtype=np.int64))
+
+    found = without_doubted(prior, measured(off, *ONES, stddev=30.0), N)
+
+    assert len(found) == 1 + len(prior.related) // 2
+    assert not any(found[-1].tells([attr]) for attr in DOMAIN.attrs)
 
 
 def test_what_was_measured_comes_first_where_there_is_little_room(prior):
