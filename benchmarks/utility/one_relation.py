@@ -4,11 +4,11 @@
 
 A made-up table of 11,000 records: eight attributes of 4 to 14 values, all independent but for two, of which
 one is a function of the other in nine records of ten. LADDER plans from public facts alone which tables to
-leave to its model, and that pair is among them at these ε. AIM and MST select, and find it. All two-way
+leave to its model; AIM and MST look before they select, and count neighbouring values together. All two-way
 tables, δ = 1e-9, three seeds. A row gives the share of nominal 95% intervals that hold the exact count, over
 cells of at least 1% of the records: of tables that were measured, of those left to the model, and of the
-related pair; and the pair's error as it was said and as it is, in shares of the records. The table has one
-seed, and noise another. Exact counts are used, of nobody.
+related pair; how many tables were left, and whether the pair was; and the pair's error as it was said and as
+it is, in shares of the records. The table has one seed, and noise another. Exact counts are used, of nobody.
 """
 
 import csv
@@ -47,19 +47,22 @@ def made_up(seed: int = 0) -> Table:
     return coded_table(columns, SIZES)
 
 
-def judged(release: sl.Release, table: Table) -> dict[str, float]:
+def judged(release: sl.Release, table: Table) -> dict[str, int | float]:
     """What the intervals of measured and of other tables hold, and what is said of the related pair."""
     held: dict[str, list[bool]] = {"measured": [], "left": [], "related": []}
+    left = 0
     for attrs in itertools.combinations(SIZES, 2):
         bars, exact = release.error_bars(attrs), np.asarray(table.count(attrs), dtype=np.float64)
         low, high = bars.interval()
         inside = ((low <= exact) & (exact <= high))[exact >= 0.01 * RECORDS].tolist()
+        left += bars.source == "model"
         held["left" if bars.source == "model" else "measured"] += inside
         held["related"] += inside if attrs == RELATED else []
     bars = release.error_bars(RELATED)
     actual = np.abs(np.asarray(table.count(RELATED)) - bars.estimate).sum() / RECORDS
     shares = {f"{name}_held": float(np.mean(found)) if found else np.nan for name, found in held.items()}
-    return shares | {"related_said": bars.expected_error, "related_actual": float(actual)}
+    said = {"left": left, "related_is_left": bars.source == "model"}
+    return said | shares | {"related_said": bars.expected_error, "related_actual": float(actual)}
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ class Unmeasured:
     ...     print(sentence)
     Never measured: age. What the release says about it is no more than a guess.
     Not measured: 1 of the workload's 3 marginals. The model fills it in: age × sex.
+    Where such attributes are related beyond what other tables tell, intervals may be far too narrow.
     """
 
     attributes: tuple[str, ...]
@@ -94,6 +95,8 @@ class Unmeasured:
             *self.warnings,
             f"Not measured: {self.number:,} of the workload's {self.of:,} marginals. The model fills {it} "
             f"in: {names}.",
+            "Where such attributes are related beyond what other tables tell, intervals may be far too "
+            "narrow.",
         )
 
 

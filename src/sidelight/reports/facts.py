@@ -92,6 +92,7 @@ class Expected:
     """Root mean square of the model's error on a cell; None if it is unknown."""
     error: float
     """Expected L1 error over n, at most 2, the distance of two tables without a common cell."""
+    is_measured: bool
     large: tuple[float, float] | None
     """The widest 95% interval of a cell that holds 1% of the records or more; None where none does."""
 
@@ -243,7 +244,7 @@ def expected_errors(release: Release) -> ExpectedErrors:
     tried = [attrs for attrs in unmeasured if attrs and domain.size(attrs) <= _TRIED_CELLS]
     tried = tried[:: max(1, -(-len(tried) // _TRIED))]
     listed = [attrs for _, attrs in measured[:_LISTED]]
-    told = [_expected(release, attrs) for attrs in (*listed, *tried)]
+    told = [_expected(release, attrs, is_measured=attrs not in is_open) for attrs in (*listed, *tried)]
     known = sorted((one for one in told if one is not None), key=lambda one: -one.error)
     return ExpectedErrors(tuple(known), tuple(unmeasured), left_out=len(measured) - len(listed))
 
@@ -267,7 +268,7 @@ def by_attribute(quality: Quality | None) -> list[tuple[str, str, float | None]]
     ]
 
 
-def _expected(release: Release, attrs: Attrs) -> Expected | None:
+def _expected(release: Release, attrs: Attrs, *, is_measured: bool) -> Expected | None:
     bars = release.error_bars(attrs)
     error = bars.expected_error
     if error is None:
@@ -279,6 +280,7 @@ def _expected(release: Release, attrs: Attrs) -> Expected | None:
         stddev=None if bars.noise_variance is None else math.sqrt(float(bars.noise_variance.mean())),
         model_error=None if bars.model_variance is None else math.sqrt(float(bars.model_variance.mean())),
         error=error,
+        is_measured=is_measured,
         large=_widest_large(bars),
     )
 

@@ -138,7 +138,7 @@ Row = list[str]
 
 def _error_row(one: Expected) -> Row:
     return [
-        one.name,
+        one.name if one.is_measured else f"{one.name} (not measured)",
         f"{one.cells:,}",
         "unknown" if one.stddev is None else words.number(one.stddev),
         "unknown" if one.model_error is None else words.number(one.model_error),

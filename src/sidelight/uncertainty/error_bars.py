@@ -152,8 +152,8 @@ class ErrorBars:
         if self.source == "model":
             together = "Nothing measured these attributes together"
             return (
-                f"{together}: the interval is of the model's error, {self._how} Attributes that depend on "
-                "each other more than others do may be off by far more than it says."
+                f"{together}: the interval is of the model's error, {self._how} Where they are related "
+                "beyond what other tables tell, it may be far too narrow."
             )
         if self.model_variance is None:
             return "The interval is of noise alone: how far the model is off was not estimated."

@@ -160,7 +160,8 @@ def test_the_largest_tables_are_named_first_and_the_rest_can_be_found():
 
     found = Unmeasured.after([], list(itertools.combinations("abcdz", 2)), domain)
 
-    (_, said) = found.sentences
+    (_, said, caution) = found.sentences
     assert "fills them in: a × z, b × z, c × z, d × z, a × b and 5 more" in said
     assert "release.json" in said
+    assert "intervals may be far too narrow" in caution
     assert found.marginals[0] == ("a", "z")

@@ -144,6 +144,8 @@ def test_the_expected_error_of_a_measured_marginal_is_that_of_its_noise(small):
     mean = math.sqrt(2 / math.pi) * 10 * math.sqrt(5 / 6)
     assert by_name["a × b"].error == pytest.approx(6 * mean / (1 + mean / 200) / 600)
     assert errors.unmeasured == (("b", "c"), ("a", "c"), ("c",))
+    assert all(one.is_measured for one in errors.known)
+    assert "holds for such marginals on average" in render(small)
 
 
 def test_the_workload_on_the_card_decides_which_errors_are_listed(small):

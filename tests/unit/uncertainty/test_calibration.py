@@ -191,4 +191,4 @@ def test_tables_left_to_the_model_are_not_said_to_be_exact_because_measured_ones
     ]
     large = [np.asarray(table.count(attrs)) >= 110 for attrs in left]
     assert np.concatenate([one[big] for one, big in zip(held, large, strict=True)]).mean() >= 0.9
-    assert all("far more than it says" in one.words for one in left.values())
+    assert all("far too narrow" in one.words for one in left.values())
