@@ -292,6 +292,8 @@ class Curator(Door):
         """The answers of many queries with exact Gaussian noise, in one event: they are paid for together."""
         sizes = [query.cells(self.domain) for query in strategy.queries]
         event = measuring_together(strategy, cost, self.unit)
+        # PRIVACY: the loss is that of tables of the strategy's domain.
+        assert event.numbers == sum(sizes), "the strategy is of another domain"
         ends = np.cumsum(sizes)
         variances = [events.Gaussians.scaled(variance, event.scale) for variance in strategy.variances]
 
