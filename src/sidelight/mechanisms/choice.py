@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sidelight import _check
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
@@ -65,7 +66,7 @@ def choose(
     if not settings:
         mechanism = planned(domain, workload, budget, size, public=public, may_be_pure=may_be_pure)
         if mechanism is not None:
-            return Choice(mechanism, _planned_because(mechanism, budget, size, public))
+            return Choice(mechanism, _planned_because(mechanism, domain, workload, budget, size, public))
     if workload.only_marginals and not budget.is_pure:
         chosen = _of("aperture", settings)
         # The plan, the card and the report name the marginals that are too large to be measured.
@@ -109,14 +110,23 @@ def _mwem(
     return _of("mwem", {"rounds": rounds_of(mwem, domain, budget, size), **given, **settings})
 
 
-def _planned_because(mechanism: Mechanism, budget: Budget, size: Size, public: Any) -> str:
-    """Why noise was planned, in a sentence."""
+def _planned_because(
+    mechanism: Mechanism, domain: Domain, workload: Workload, budget: Budget, size: Size, public: Any
+) -> str:
+    """Why noise was planned, and what is lost by it, in sentences."""
     beside = "For this workload, " if size.records is None else f"Beside {size.records:,} records, "
     if public is not None:
-        return (
+        why = (
             f"{beside}the noise that {mechanism.name} plans is likely to be less than what the "
             f"{public.records:,} public records are off by: these are left aside."
         )
+        asked = {attr for attrs in workload.attribute_sets for attr in attrs}
+        lost = [attr for attr in domain.attrs if attr not in asked]
+        if lost:
+            keeps = "mwem-pub" if budget.is_pure else "pmw-pub"
+            told = _check.listed(lost)
+            why += f" So is what they tell of {told}, outside the workload; {keeps} would keep it."
+        return why
     if mechanism.name == "hdmm":
         return f"{beside}the noise that hdmm plans is small."
     if budget.is_pure:

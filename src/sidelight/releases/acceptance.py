@@ -30,7 +30,8 @@ no larger one. With ``between``, m̂ is the difference of two values' errors, an
 means; how many records a value has is counted by the release, which is fixed by then. Of a value that hardly
 anybody has, noise hides everything, so values are left out, and named, for which the upper end of the
 release's own count is below 2r/t, the number of records from which on an exact release passes. That count was
-paid for; what was measured of the value's error does not take part. Values that a file names are all judged.
+measured and paid for, else no value is left out: a model, or public data, may have lost a group. What was
+measured of the value's error does not take part. Values that a file names are all judged.
 """
 
 import math

@@ -264,8 +264,12 @@ def _judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) 
 
 
 def _most_records(errors: CountErrors, confidence: float, attr: str) -> list[float] | None:
-    """The upper ends of the intervals of an attribute's counts."""
-    interval = errors.bars((attr,)).interval(confidence)
+    """The upper ends of the intervals of an attribute's counts; None where nothing private told of them.
+
+    A release that hides a group must not be let off for it: what a model or public data say does not count.
+    """
+    bars = errors.bars((attr,))
+    interval = bars.interval(confidence) if bars.source in ("private", "both") else None
     return None if interval is None else interval[1].tolist()
 
 

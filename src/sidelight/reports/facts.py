@@ -149,8 +149,9 @@ class Facts:
         kinds = {one.kind for one in self.measured if one.attrs}
         said = ["Each number below is an exact count plus noise with standard deviation σ."]
         if self.has_residuals:
+            what = "a residual" if kinds == {"residuals"} else "an exact count or a residual"
             said = [
-                "Each number below is a residual plus noise with standard deviation σ, both in records. A "
+                f"Each number below is {what} plus noise with standard deviation σ, both in records. A "
                 "residual is what a table's count says beyond smaller tables; a count is a sum of residuals, "
                 "with the noise of all of them."
             ]

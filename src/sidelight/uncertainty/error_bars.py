@@ -147,7 +147,8 @@ class ErrorBars:
         if self.source == "unmeasured":
             return (
                 "Some of these attributes were never measured: what is said of them comes from public data "
-                "alone, and the interval from how far the model was off elsewhere."
+                "alone, and the interval from how far the model was off elsewhere. Where public data are "
+                "wrong about them, it may be far too narrow."
             )
         if self.source == "model":
             together = "Nothing measured these attributes together"

@@ -242,6 +242,7 @@ def test_public_records_are_left_aside_where_they_would_be_further_off_than_plan
     assert "the 50 public records are off by: these are left aside" in choice(few, 1_500).why
     assert alone in choice(few, 1_500).why
     assert "aside" not in choice(many, 1_500).why
+    assert ("outside the workload" in choice(few, 1_500).why) == (workload is RANGES)
     choice(many, 1_500).mechanism.check(DOMAIN, workload, many)
 
 

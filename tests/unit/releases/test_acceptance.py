@@ -363,3 +363,25 @@ def test_a_release_leaves_out_a_value_without_records():
 
     (finding,) = made.card.acceptance.findings
     assert (finding.verdict, finding.left_out) == ("passed", ("2",))
+
+
+@pytest.mark.parametrize(("mechanism", "workload"), [("auto", [("a", "b")]), ("pmw-pub", "2-way")])
+def test_a_release_that_loses_a_group_is_not_let_off_for_it(mechanism, workload):
+    """A third of the people have g = 2, and no public record has: the release says that nobody has."""
+    draw, records = np.random.default_rng(0), 30_000
+    group = np.repeat([0, 1, 2], records // 3)
+    first = np.where(group == 2, 3, draw.integers(0, 4, records))
+    domain = sl.Domain.of({"g": 3, "a": 4, "b": 3})
+    private = sl.Table.of_codes(domain, np.stack([group, first, draw.integers(0, 3, records)], axis=1))
+    public = sl.Table.of_codes(domain, draw.integers(0, (2, 4, 3), (records, 3)))
+
+    release = sl.release(
+        private, schema=sl.Schema.from_domain(domain), public=public, epsilon=1.0, delta=1e-9,
+        mechanism=mechanism, workload=workload, noise=SeededNoise(1), progress=False,
+        accept={"criterion": [{"tables": [["a"]], "between": "g", "at_most": 0.25}]},
+    )  # fmt: skip
+
+    (finding,) = release.card.acceptance.findings
+    assert release.count(["g"])[2] < 0.01 * records
+    assert finding.left_out == ()
+    assert finding.verdict != "passed"

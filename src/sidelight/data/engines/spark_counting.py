@@ -21,6 +21,7 @@ PRIVACY: which of the two it is depends on the cluster and its settings, and nev
 import contextlib
 import os
 import sys
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +54,9 @@ _RECORDS_A_TASK = 1 << 21
 
 _LINES_A_BATCH = "spark.sql.inMemoryColumnarStorage.batchSize"
 """Spark's setting: the lines that it holds together."""
+
+_changing_settings = threading.Lock()
+"""Two threads that each put back what they found would leave the setting as the first had changed it."""
 
 _can_run: "WeakKeyDictionary[Any, bool]" = WeakKeyDictionary()
 
@@ -241,12 +245,13 @@ def _held_one_by_one(session: Any) -> Iterator[None]:
     Spark holds lines in batches, and remembers a hundred batches while it moves some to its disk. Batches of
     4 MiB filled a heap of 1 GiB, at 10⁸ records; a line is large enough to be a batch.
     """
-    before = session.conf.get(_LINES_A_BATCH)
-    session.conf.set(_LINES_A_BATCH, "1")
-    try:
-        yield
-    finally:
-        session.conf.set(_LINES_A_BATCH, before)
+    with _changing_settings:
+        before = session.conf.get(_LINES_A_BATCH)
+        session.conf.set(_LINES_A_BATCH, "1")
+        try:
+            yield
+        finally:
+            session.conf.set(_LINES_A_BATCH, before)
 
 
 def _tell_version(batches: Iterator[Any]) -> Iterator[Any]:
