@@ -35,11 +35,11 @@ measured of the value's error does not take part. Values that a file names are a
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any
 
 from sidelight import _check
 from sidelight._foreign import ForeignError, parse_toml, read_text
@@ -50,9 +50,9 @@ from sidelight.mean_errors import MOST_CELLS, MeanErrors, NoisyMeans, Subgroup, 
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
+from sidelight.releases.findings import Acceptance, Finding, held_against, percent, together, verdict_of
 from sidelight.releases.quality import MeanError
 
-Verdict = Literal["passed", "failed", "cannot tell"]
 LabelsOf = Callable[[str], Sequence[object]]
 """From an attribute to the names of its values."""
 MostOf = Callable[[str], Sequence[float] | None]
@@ -86,9 +86,9 @@ class Criterion:
     def rule(self) -> str:
         """The criterion in words."""
         if self.between is not None:
-            return f"{self.what}, values of {self.between} apart: at most {_percent(self.at_most)}"
+            return f"{self.what}, values of {self.between} apart: at most {percent(self.at_most)}"
         each = "worst attribute of " if len(self.means) > 1 else ""
-        return f"{each}{self.what}: at most {_percent(self.at_most)}"
+        return f"{each}{self.what}: at most {percent(self.at_most)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +161,7 @@ class Criteria:
         reaches = self.reaches(asked, cost, unit)
         return tuple(
             f"{one.rule}. Noise moves it by at most {_check.rounded(reach)} records "
-            f"({_percent(self.confidence)}), so it can be told "
+            f"({percent(self.confidence)}), so it can be told "
             f"{'where each value has' if one.between else 'in a table of'} "
             f"{math.ceil(2 * reach / one.at_most):,} records or more"
             f"{'; values that fewer have are left out' if one.between and not one.is_named else ''}."
@@ -223,7 +223,7 @@ class Criteria:
         return Acceptance(
             confidence=self.confidence,
             findings=tuple(findings),
-            verdict=_together(finding.verdict for finding in findings),
+            verdict=together(finding.verdict for finding in findings),
         )
 
     def _finding(
@@ -238,7 +238,7 @@ class Criteria:
         )
         return Finding(
             what=one.what, at_most=one.at_most, errors=errors, reach=reach, reach_of_largest=far,
-            verdict=_verdict(one.at_most, _judged(errors, one.between), reach, far), between=one.between,
+            verdict=verdict_of(one.at_most, held_against(errors, one.between), reach, far), between=one.between,
         )  # fmt: skip
 
     def as_json(self) -> dict[str, Any]:
@@ -264,79 +264,6 @@ class Criteria:
     @staticmethod
     def _name(place: int, mean: str) -> str:
         return f"{place} {mean}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One criterion, as it was judged."""
-
-    what: str
-    """The tables in words."""
-    at_most: float
-    """The threshold, as a share of the records."""
-    errors: Mapping[str, MeanError]
-    """The measured mean; or that of each attribute, where the worst one counts; or that of each value."""
-    reach: float
-    """The noise that is allowed for before a criterion passes, as a share of the records."""
-    reach_of_largest: float
-    """The noise that is allowed for before it fails."""
-    verdict: Verdict
-    between: str | None = None
-    """The attribute whose values are compared; errors are then shares of each value's records."""
-    left_out: tuple[str, ...] = ()
-    """Values that were not judged, since too few records have them, as the release counts them."""
-
-    def __post_init__(self) -> None:
-        if not self.errors or self.verdict != _verdict(
-            self.at_most, _judged(self.errors, self.between), self.reach, self.reach_of_largest
-        ):
-            raise SettingError("a verdict must follow from the measured error, its noise and the threshold.")
-
-    @property
-    def worst(self) -> str:
-        """The mean that is largest, as far as the noise lets one see."""
-        return max(self.errors, key=lambda name: self.errors[name].error)
-
-    @property
-    def sentence(self) -> str:
-        """The finding in a line."""
-        if self.between is not None:
-            ranked = sorted(self.errors.items(), key=lambda one: -one[1].error)
-            each = ", ".join(f"{_check.listed([name])} {error}" for name, error in ranked)
-            few = f"; not judged, since too few records have it: {_check.listed(self.left_out)}"
-            return (
-                f"{self.verdict}: {self.what}, values of {self.between} apart: {each}, at most "
-                f"{_percent(self.at_most)}{few if self.left_out else ''}"
-            )
-        who = f", worst attribute {_check.listed([self.worst])}" if len(self.errors) > 1 else ""
-        error = self.errors[self.worst]
-        return f"{self.verdict}: {self.what}{who}{error.in_part}: {error}, at most {_percent(self.at_most)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Acceptance:
-    """Whether a release keeps the criteria that were fixed before it was made."""
-
-    confidence: float
-    """With this confidence each verdict is right, one-sided."""
-    findings: tuple[Finding, ...]
-    """Criterion by criterion, in the file's order."""
-    verdict: Verdict
-    """Failed where a criterion failed, passed where all passed, and otherwise neither can be told."""
-
-    def __post_init__(self) -> None:
-        if self.verdict != _together(finding.verdict for finding in self.findings):
-            raise SettingError("the verdict must follow from those of the criteria.")
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in a line."""
-        said = {
-            "passed": "Accepted: every criterion passed",
-            "failed": "Not accepted: a criterion failed",
-            "cannot tell": "Not accepted: noise hides whether every criterion is met",
-        }[self.verdict]
-        return f"{said} (at {_percent(self.confidence)} confidence each)."
 
 
 _LOOKS = (
@@ -496,28 +423,6 @@ def _reach(stddevs: Sequence[float], steps: float, alpha: float, *, is_gaussian:
         # Laplace noise with σ = b√2 is above b log(1/2α) with probability α; of two, each half as often.
         noise = math.log(len(stddevs) / (2 * alpha)) / math.sqrt(2) * sum(stddevs)
     return noise + 0.5 * len(stddevs) / steps
-
-
-def _judged(errors: Mapping[str, MeanError], between: str | None) -> list[float]:
-    """The numbers that a threshold is held against: the errors, or the largest difference of two."""
-    values = [error.error for error in errors.values()]
-    return values if between is None else [max(values) - min(values)]
-
-
-def _verdict(at_most: float, errors: Sequence[float], reach: float, far: float) -> Verdict:
-    if max(errors) + reach <= at_most:
-        # All of them are tested at 1 − confidence, and all must pass: no correction is needed.
-        return "passed"
-    return "failed" if max(errors) - far > at_most else "cannot tell"
-
-
-def _together(verdicts: Iterable[Verdict]) -> Verdict:
-    found = set(verdicts)
-    return "failed" if "failed" in found else "passed" if found == {"passed"} else "cannot tell"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g}%"
 
 
 def _up(share: float) -> str:

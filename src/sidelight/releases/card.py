@@ -23,7 +23,7 @@ from sidelight.privacy.convert import epsilon_of
 from sidelight.privacy.event import Event
 from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.unit import Unit
-from sidelight.releases.acceptance import Acceptance
+from sidelight.releases.findings import Acceptance
 from sidelight.releases.quality import Quality
 from sidelight.releases.typed_json import from_json, to_json
 from sidelight.releases.unmeasured import Unmeasured

@@ -13,7 +13,8 @@ from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
-from sidelight.releases.acceptance import Criteria, Finding
+from sidelight.releases.acceptance import Criteria
+from sidelight.releases.findings import Finding
 from sidelight.releases.quality import MeanError
 from sidelight.reports.report import report
 from sidelight.testing import SeededNoise
