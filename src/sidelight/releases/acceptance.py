@@ -238,7 +238,8 @@ class Criteria:
         )
         return Finding(
             what=one.what, at_most=one.at_most, errors=errors, reach=reach, reach_of_largest=far,
-            verdict=verdict_of(one.at_most, held_against(errors, one.between), reach, far), between=one.between,
+            verdict=verdict_of(one.at_most, held_against(errors, one.between), reach, far),
+            between=one.between,
         )  # fmt: skip
 
     def as_json(self) -> dict[str, Any]:
