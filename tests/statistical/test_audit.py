@@ -31,7 +31,7 @@ def neighbours(relation):
 @pytest.mark.parametrize(
     ("accounting", "budget", "effort"),
     [
-        ("zcdp", Budget(epsilon=4.0, delta=1e-3), {"runs": 800, "confidence": 0.99}),
+        ("zcdp", Budget(epsilon=4.0, delta=1e-3), {"runs": 1200, "confidence": 0.99}),
         ("pure", Budget(epsilon=2.0, delta=0.0), {"runs": 800, "confidence": 0.99}),
     ],
     ids=["zcdp", "pure"],

@@ -24,6 +24,9 @@ from sidelight.queries.workload import Workload
 
 _CUTS = np.linspace(0.01, 0.99, 99)
 """Quantiles of all runs at which a statistic is cut."""
+_CHOICE_LEVEL = 0.005
+"""The level at which a cut is chosen. At that of an audit, small samples would bound nothing at all; with no
+caution, chance would choose cuts far out, where the other runs then find less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,8 @@ class Audit:
     confidence: float
     runs: int
     """On each of the two tables."""
+    chosen_on: int
+    """On so many of them the test was chosen; the others judged it."""
     statistic: int = 0
     """Which number told the tables apart best."""
 
@@ -64,8 +69,8 @@ def attack(
 ) -> Audit:
     """Tell two tables apart by what a run shows: ``statistic(table, seed)``, a number or several.
 
-    The statistic, the threshold and the side are chosen on two fifths of the runs and judged on the others,
-    so choosing costs no confidence. For ε and for ρ they are chosen apart: each bound holds with this
+    The statistic, the threshold and the side are chosen on a fifth of the runs and judged on the others, so
+    choosing costs no confidence. For ε and for ρ they are chosen apart: each bound holds with this
     confidence.
     """
     _check.positive_integer(runs=runs)
@@ -74,11 +79,11 @@ def attack(
         np.array([np.atleast_1d(statistic(table, 2 * seed + side)) for seed in range(runs)], dtype=float)
         for side, table in enumerate(neighbours)
     )
-    trained = max(1, 2 * runs // 5)
+    trained = max(1, runs // 5)
     number, level = runs - trained, (1 - confidence) / 2
     bounds: list[tuple[float, int]] = []
     for bound in (lambda true, false: epsilon_bound(true, false, delta), rho_bound):
-        place, cut, is_above = _best_cut(first[:trained], second[:trained], bound, number, level)
+        place, cut, is_above = _best_cut(first[:trained], second[:trained], bound)
         said = [(side[trained:, place] > cut) == is_above for side in (first, second)]
         true, false = (int(one.sum()) for one in reversed(said))
         rates = float(at_least(true, number, level)), float(at_most(false, number, level))
@@ -89,6 +94,7 @@ def attack(
         rho=bounds[1][0],
         confidence=confidence,
         runs=runs,
+        chosen_on=trained,
         statistic=bounds[int(delta > 0)][1],
     )
 
@@ -106,8 +112,9 @@ def audit_mechanism(
 ) -> Audit:
     """Attack a mechanism by the likelihood ratio of all that it drew.
 
-    The attacker knows both tables, every σ and every score, so no test of what was drawn is better. Beside
-    that, the released model itself is looked at, where the two tables differ most.
+    The attacker knows both tables, every σ and every score, so no test of what was drawn is better (but for
+    permute-and-flip, whose ratio is approximated). Beside that, the released model itself is looked at, where
+    the two tables differ most.
     """
 
     def one_run(table: Table, seed: int) -> Sequence[float]:
@@ -122,13 +129,11 @@ def _best_cut(
     first: NDArray[np.float64],
     second: NDArray[np.float64],
     bound: Callable[[float, float], float],
-    number: int,
-    level: float,
 ) -> tuple[int, float, bool]:
     """The statistic, its threshold and the side of it that means "the second" with the largest bound here.
 
-    It is chosen as it will be judged, by as many runs and with the same confidence: a test that is right in
-    all of few runs is not for that reason the best.
+    The bound is one with confidence, of these runs alone: a test that is right in all of few runs is not for
+    that reason the best.
     """
     best, chosen = -1.0, (0, 0.0, True)
     here = len(first)
@@ -138,8 +143,8 @@ def _best_cut(
         above = [here - np.searchsorted(side, cuts, side="right") for side in values]
         for is_above in (True, False):
             said = above if is_above else [here - count for count in above]
-            false, true = (np.rint(count * (number / here)).astype(np.int64) for count in said)
-            rates = zip(at_least(true, number, level), at_most(false, number, level), strict=True)
+            false, true = said
+            rates = zip(at_least(true, here, _CHOICE_LEVEL), at_most(false, here, _CHOICE_LEVEL), strict=True)
             found = [bound(float(right), float(wrong)) for right, wrong in rates]
             which = int(np.argmax(found))
             if found[which] > best:

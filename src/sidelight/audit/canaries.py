@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
+from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
@@ -64,6 +65,8 @@ def audit_release(
         confidence: that the bound holds.
         **asked: ``seed`` of the coins; ``noise``, the operating system's unless given; ``records``, how many
             each canary has, where the unit says one: a planted bug; the mechanism's own settings.
+
+    A mechanism that needs public data gets a table that holds every canary once.
     """
     records, seed = asked.pop("records", 1), asked.pop("seed", None)
     is_in = np.random.default_rng(seed).random(canaries) < 0.5
@@ -84,6 +87,9 @@ def _released_counts(
     codes = np.repeat(np.flatnonzero(is_in), records)[:, None]
     unit = Unit("add-or-remove")
     ledger = MemoryLedger(Promise(Budget(epsilon=epsilon, delta=delta), unit, "canaries"))
+    if mechanism_of(mechanism, {}).public_data == "needed":
+        everybody = np.arange(is_in.size)[:, None]
+        asked["public"] = Table.of_codes(schema.domain, everybody, schema=schema)
     made = release(
         Table.of_codes(schema.domain, codes, schema=schema), schema=schema, unit=unit, ledger=ledger,
         epsilon=epsilon, mechanism=mechanism, workload="1-way", progress=False, bins="as declared", **asked,

@@ -3,6 +3,7 @@
 Where the unit names people, the planted bug is somebody who has two names, so twice the records.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +35,8 @@ def _own(asked: Asked, value: Any) -> list[Any]:
 def mean(asked: Asked) -> Case:
     """A mean of numbers between 0 and 1, by the likelihood ratio of its noisy sum and number of records.
 
-    The sum is of what is above ½ or below, so that the others add nothing to it.
+    The sum is of what is above ½ or below, so that the others add nothing to it. The mean itself is not
+    looked at: it orders answers of the same ratio, so a test chosen by it drops half of them by chance.
     """
     from sidelight.statistics.mixed_mean import mixed_mean
 
@@ -43,7 +45,7 @@ def mean(asked: Asked) -> Case:
     moved = asked.records
     sums, sizes = (-moved / 2, moved / 2 if second else 0.0), (2 * OTHERS + moved, 2 * OTHERS)
 
-    def found(table: tuple[list[float], list[str] | None], seed: int) -> Sequence[float]:
+    def found(table: tuple[list[float], list[str] | None], seed: int) -> float:
         (told,) = mixed_mean(
             [_group(asked, table)], bounds=(0.0, 1.0), alone=True, unit=asked.unit, noise=SeededNoise(seed)
         ).groups
@@ -51,40 +53,51 @@ def mean(asked: Asked) -> Case:
         ratio = costs["sum"] * _apart((told.estimate - 0.5) * told.records, sums)
         if not second:
             ratio += costs["size"] * _apart(told.records, sizes)
-        return [ratio, told.estimate]
+        return ratio
 
     return Case((tables[0], tables[1]), found, asked.budget.pure())
 
 
 def _apart(noisy: float, exact: tuple[float, float]) -> float:
-    """By how much a Laplace answer is closer to the second of two values, as a share of their distance."""
-    return (abs(noisy - exact[0]) - abs(noisy - exact[1])) / abs(exact[0] - exact[1])
+    """By how much a Laplace answer is closer to the second of two values, as a share of their distance.
+
+    Rounded, since all answers beyond a value have the same share, and a threshold must not part them.
+    """
+    return round((abs(noisy - exact[0]) - abs(noisy - exact[1])) / abs(exact[0] - exact[1]), 9)
 
 
 def median(asked: Asked) -> Case:
-    """A median; see ``_beside_an_edge``."""
+    """A median, by the side of an edge that it is on (``_beside``).
+
+    Where ε is claimed, answers that are rare show the most of it: they are likelier by nearly e^ε in the
+    other table, where answers of even odds are by e^(ε/2). Of still rarer ones two thousand runs see too few.
+    """
     from sidelight.statistics.mixed_quantile import mixed_quantile
+
+    edge, tables = _beside(0.1, asked, epsilon=asked.budget.epsilon)
 
     def found(table: tuple[list[float], list[str] | None], seed: int) -> float:
         told = mixed_quantile(
             [_group(asked, table)], 0.5, bounds=(0.0, 1.0), density=1.0, alone=True, unit=asked.unit,
             noise=SeededNoise(seed),
         )  # fmt: skip
-        return told.estimate
+        return float(told.estimate > edge)
 
-    return Case(_beside_an_edge(asked), found, asked.budget.pure())
+    return Case(tables, found, asked.budget.pure())
 
 
-def _beside_an_edge(asked: Asked) -> tuple[Any, Any]:
-    """Few numbers, all at 0.05, and one person's at 0: the median is below 0.05, or it is above.
+def _beside(odds: float, asked: Asked, *, epsilon: float) -> tuple[float, tuple[Any, Any]]:
+    """An edge with few numbers at it, and one person's at 0; in the second table at 1, or gone.
 
-    Without that person the larger part of the room, above 0.05, takes most answers. So an answer below is
-    rare in the one table, and likelier by nearly e^ε in the other; where both parts were equal, it would be
-    e^(ε/2).
+    The median is below the edge or above, uniformly, so nothing but the side tells the tables apart. The edge
+    is where the odds of being below are ``odds``, on average over both tables.
     """
-    others = [0.05] * (2 * asked.unit.records)
-    second = _own(asked, 1.0) if asked.unit.relation == "replace" else []
-    return _people(asked, _own(asked, 0.0), others), _people(asked, second, others)
+    is_replaced = asked.unit.relation == "replace"
+    odds *= 1.0 if is_replaced else math.exp(-epsilon / 2)
+    edge = odds / (1 + odds)
+    others = [edge] * (2 * asked.unit.records)
+    second = _own(asked, 1.0) if is_replaced else []
+    return edge, (_people(asked, _own(asked, 0.0), others), _people(asked, second, others))
 
 
 def _group(asked: Asked, table: tuple[list[float], list[str] | None]) -> Any:
@@ -143,17 +156,20 @@ def _labelled(asked: Asked, own: Sequence[str], others: Sequence[str]) -> Any:
 
 
 def edge(asked: Asked) -> Case:
-    """The edge between two bins of as many records, which is a median; see ``_beside_an_edge``."""
+    """The edge between two bins of as many records, which is a median, by its side of another (``_beside``).
+
+    ρ is claimed, and shows best at even odds.
+    """
     import pyarrow as pa
 
+    beside, tables = _beside(1.0, asked, epsilon=math.sqrt(8 * float(asked.budget.rho())))
     frames = [
-        pa.table({"a": values} | ({} if people is None else {"who": people}))
-        for values, people in _beside_an_edge(asked)
+        pa.table({"a": values} | ({} if people is None else {"who": people})) for values, people in tables
     ]
 
     def found(frame: Any, seed: int) -> float:
         edges = _discover(asked, frame, seed, bounds=(0.0, 1.0), bins=2).edges
-        return float(edges[1])
+        return float(edges[1] > beside)
 
     return Case((frames[0], frames[1]), found, asked.budget.rho())
 

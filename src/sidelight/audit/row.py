@@ -28,6 +28,9 @@ class Row:
     """The lower bound on it, with ``confidence``."""
     confidence: float
     runs: int
+    """On each of the two tables."""
+    chosen_on: int
+    """On so many of them the test was chosen; the others judged it."""
     seconds: float
     """Of processor time."""
 
@@ -89,5 +92,6 @@ def audited(
         claimed = min(claimed, convert.epsilon_of(float(case.claim), budget.delta))
     return Row(
         subject=name, unit=unit, is_planted=is_planted, epsilon=claimed, delta=budget.delta,
-        found=found, confidence=confidence, runs=audit.runs, seconds=round(time.process_time() - began, 1),
+        found=found, confidence=confidence, runs=audit.runs, chosen_on=audit.chosen_on,
+        seconds=round(time.process_time() - began, 1),
     )  # fmt: skip

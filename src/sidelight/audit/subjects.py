@@ -15,6 +15,7 @@ from sidelight.audit import numbers
 from sidelight.audit.neighbours import DOMAIN, OTHERS, UNITS, Asked, Case
 from sidelight.audit.transcript import likelihood_ratios
 from sidelight.data.table import Table
+from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget
 from sidelight.queries.query import Cell
@@ -90,8 +91,12 @@ def _dualquery(asked: Asked) -> Case:
 
 
 _ALL_TO_NOISE = {"rounds": 1, "select_share": 0.02}
+_SHORT_FITS = {name: MirrorDescent(max_steps=10, polish_steps=1) for name in ("estimator", "final_estimator")}
+"""How well a model fits what was drawn is nobody's secret."""
 _TINY_NETWORK = {"steps": 1, "batch": 4, "latent": 2, "width": 2}
 _APERTURE = {"max_rounds": 1, "one_way_share": 0.8, "max_asked_again": 1, "max_particle_rounds": 1}
+"""One attribute has no relations, and the arbiter is not asked: tests/statistical/test_audit_aperture.py asks
+it."""
 SUBJECTS: dict[str, Subject] = {
     "hdmm": Subject(case=_Mechanism("hdmm"), is_one_shot=True),
     "ladder": Subject(case=_Mechanism("ladder"), is_one_shot=True),
@@ -108,10 +113,14 @@ SUBJECTS: dict[str, Subject] = {
     ),
     "mwem-pub": Subject(case=_Mechanism("mwem-pub", {"rounds": 1}, PUBLIC, CELL), times=4),
     "pmw-pub": Subject(case=_Mechanism("pmw-pub", _ALL_TO_NOISE, PUBLIC, CELL)),
-    "aim": Subject(case=_Mechanism("aim", {"rounds_per_attribute": 2, "select_share": 0.02}), runs=400),
-    "mst": Subject(case=_Mechanism("mst"), runs=400),
+    "aim": Subject(
+        case=_Mechanism("aim", _SHORT_FITS | {"rounds_per_attribute": 2, "select_share": 0.02}), runs=400
+    ),
+    "mst": Subject(case=_Mechanism("mst", {"estimator": _SHORT_FITS["estimator"]}), runs=400),
     "jam": Subject(
-        case=_Mechanism("jam", _ALL_TO_NOISE | {"total_share": 0.02, "last_round": "private"}, PUBLIC),
+        case=_Mechanism(
+            "jam", _ALL_TO_NOISE | _SHORT_FITS | {"total_share": 0.02, "last_round": "private"}, PUBLIC
+        ),
         runs=400,
     ),
     "aperture": Subject(case=_Mechanism("aperture", _APERTURE), runs=600),

@@ -4,7 +4,7 @@ A mechanism is a function of the curator's answers, so these say all that a run 
 both tables and the code. So a run on one table is played again on the other, with the same answers: each time
 the exact values are noted that the noise was added to, or the scores that the choice was made by. The law of
 each draw is public, and the ratio of its probabilities under the two tables is the best test there is (Neyman
-and Pearson).
+and Pearson). For permute-and-flip the ratio is approximated, by that of the exponential mechanism.
 
 Beside it stands what no payment covers: a number of the released model, where the two tables differ most. A
 mechanism that looked at the table without paying gives itself away there.
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.curator.curator import Curator
+from sidelight.curator.curator import Curator, Scored
 from sidelight.data.table import Table
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.privacy import event as events
@@ -121,14 +121,12 @@ def _ratio(event: events.Event, before: Any, after: Any, output: NDArray[np.int6
 
 def _chosen(event: events.Selection, scores: Any, output: NDArray[np.int64]) -> float:
     """log of the probability of a choice by the exponential mechanism; of permute-and-flip, about that."""
-    parts = scores if isinstance(scores, list) else [np.asarray(scores)]
-    sizes = np.array([part.size for part in parts])
-    weights = np.concatenate([np.ravel(part) for part in parts]).astype(float)
-    weights = weights * float(event.epsilon / (2 * event.sensitivity))
+    listed = scores.scores if isinstance(scores, Scored) else np.ravel(scores)
+    weights = listed * float(event.epsilon / (2 * event.sensitivity))
     chances = weights - np.logaddexp.reduce(weights)
-    if isinstance(scores, list):  # which candidate, and which of its cells
+    if isinstance(scores, Scored):  # which candidate, and which of its cells
         which, cells = output[: output.size // 2], output[output.size // 2 :]
-        return float(chances[(np.cumsum(sizes) - sizes)[which] + cells].sum())
+        return float(chances[scores.starts[which] + cells].sum())
     return float(chances[output].sum())
 
 

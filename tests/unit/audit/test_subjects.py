@@ -31,3 +31,14 @@ def test_names_with_commas_are_told_apart_where_an_audit_is_not_found(tmp_path):
     assert done.returncode == 2
     assert "'barak', 'barak, pure', 'mwem'" in done.stderr
     assert "Did you mean 'hdmm'?" in done.stderr
+
+
+@pytest.mark.parametrize("unit", ["replace", "replace, by person"])
+def test_answers_of_a_mean_that_tell_as_much_are_not_told_apart(unit):
+    subject = SUBJECTS["mean"]
+    case = subject.case(Asked(unit=UNITS[unit], budget=subject.budget, is_planted=True))
+
+    found = [case.statistic(table, seed) for seed in range(30) for table in case.neighbours]
+
+    # Beyond either of two values every answer of Laplace noise tells as much; many answers lie there.
+    assert found.count(max(found)) + found.count(min(found)) > len(found) / 3

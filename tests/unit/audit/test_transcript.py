@@ -1,17 +1,20 @@
 """A run that is played again on the neighbour, with the same answers, tells how likely they were there."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from sidelight.audit.neighbours import UNITS, Asked
-from sidelight.audit.transcript import IMPOSSIBLE, likelihood_ratios
+from sidelight.audit.transcript import IMPOSSIBLE, _chosen, likelihood_ratios
+from sidelight.curator.curator import Scored
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.mwem import MWEM
-from sidelight.privacy.budget import Budget
+from sidelight.privacy.budget import Budget, Rho
+from sidelight.privacy.event import Exponential
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
@@ -78,3 +81,24 @@ def test_a_run_that_goes_another_way_on_the_neighbour_is_told_apart_at_once():
 
     assert set(found[0, :, 0]) == {-IMPOSSIBLE}
     assert set(found[1, :, 0]) == {IMPOSSIBLE}
+
+
+def test_the_chance_of_a_choice_is_that_of_the_exponential_mechanism():
+    """Two candidates, the second of two cells: the chance of its last cell, which has a score of its own."""
+    cost = Rho(Fraction(1, 8))
+    event = Exponential(what="", cost=cost, epsilon=Fraction(1), sensitivity=Fraction(1, 2), candidates=2)
+    scored = Scored(np.array([0.0, 1.0, 2.0]), np.array([1, 3]))
+
+    found = _chosen(event, scored, np.array([1, 1]))
+
+    assert found == pytest.approx(2 - math.log(1 + math.e + math.e**2))
+    assert _chosen(event, np.array([0.0, 1.0, 2.0]), np.array([2])) == pytest.approx(found)
+
+
+def test_choices_among_cells_are_heard_as_well():
+    tables = Asked(unit=Unit("replace"), budget=BUDGET, is_planted=False).tables
+    domain = tables[0].domain
+
+    found = ratios(MWEM(rounds=2, candidates="queries"), tables, domain, unit=Unit("replace"), runs=3)
+
+    assert np.isfinite(found).all()
