@@ -50,6 +50,7 @@ from sidelight.privacy.budget import Rho
 from sidelight.releases.release import Release
 from sidelight.testing import SeededNoise
 from sidelight.uncertainty.calibration import calibrated
+from sidelight.uncertainty.chance import Chance
 from sidelight.uncertainty.count_errors import CountErrors
 from sidelight.uncertainty.error_bars import ErrorBars
 from tables import income
@@ -86,11 +87,11 @@ LEFT_OUT = {
     "czech": ("aperture", "jam", "mwem-pub", "pmw-pub", "dualquery"),
     "titanic": ("barak",),
     "demo": ("barak",),
-    "nist-ma-national": ("barak", "dualquery", "jam", "hdmm"),
+    "nist-ma-national": ("barak", "dualquery", "hdmm"),
     "nist-tx-national": ("barak", "dualquery", "jam", "hdmm"),
-    "acs": ("barak", "dualquery", "jam"),
+    "acs": ("barak", "dualquery"),
     "acs-ga": ("barak", "dualquery"),
-    "adult025": ("barak", "dualquery", "jam", "aim", "hdmm"),
+    "adult025": ("barak", "dualquery", "aim", "hdmm"),
     "salary": ("barak", "dualquery", "jam", "aim", "hdmm"),
     "taxi": ("barak", "dualquery", "jam", "hdmm"),
 }
@@ -167,9 +168,19 @@ def fitted(release: Release) -> CountErrors:
     )
     told = model, release.measurements, card.model_error
     public = card.unit.total_is_public
-    guess = CountErrors(*told, total_is_public=public)
+    guess = CountErrors(*told, total_is_public=public, chance=chance_of(release))
     calibration = calibrated(guess.parts, asked, measured, model.domain, model.total)
     return CountErrors(*told, calibration, total_is_public=public)
+
+
+def chance_of(release: Release) -> Chance | None:
+    """How far public data are off by chance, where the number of records is public."""
+    model, card = release.model, release.card
+    if card.public is None or card.model_error is None:
+        return None
+    about = card.model_error.told_by_public or ()
+    records = {attr: number for attr, number in card.public.columns.items() if attr in about}
+    return Chance(model.domain, model.total, release.measurements, records)
 
 
 def judged(release: Release, private: Table, *, seed: int) -> dict[str, Any]:

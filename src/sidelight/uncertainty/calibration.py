@@ -5,12 +5,17 @@ worst, so that what it left is better, and fits smooth away a part of the noise.
 (mean_errors.py) tells, with noise of known size, how large the errors of a final model are on average. So two
 numbers of each degree are fitted to it, and one of each attribute:
 
-    V_i = k · known_i + s v_i² / (v_i + s/10),       s = F_d · Π_a g_a²
+    V_i = f_i + k (known_i − f_i) + s v_i² / (v_i + s/10),       s = F_d · Π_a g_a²
 
-Here *known* is the variance of noise, and of what a fit did not follow; v is what drawing records at random
-gives (dispersion.py), in marginals that nobody measured as a whole. There s says how far the model is off,
-but no cell is off by many times what it holds. With λ for a degree, F rises and falls with λ², and k falls
-with √λ where less was measured than guessed. (Where everything was measured, k rises with λ² instead of F.)
+Here *known* is the variance of noise, and of what a fit did not follow. Keeping counts from being negative
+takes noise out of small ones; where the count μ of a single attribute's value is far above its noise σ (of
+all answers that tell of it together), nothing does: that is f = σ² μ² / (μ² + σ²), unless k is above 1 or
+next to 0. In tables of several attributes f is 0, because answers to other tables tell of them, too. (So a
+table of hundreds of rare values, in which noise is mostly lost, does not take it from tables of two values.)
+v is what drawing records at random gives (dispersion.py), in marginals that nobody measured as a whole. There
+s says how far the model is off, but no cell is off by many times what it holds. With λ for a degree, F rises
+and falls with λ², and k falls with √λ where less was measured than guessed. (Where everything was measured, k
+rises with λ² instead of F.)
 
 Where a model is reconstructed from answers whose noise is known exactly, as LADDER's and HDMM's are, what is
 done to the answers takes noise out of them, and adds none: k · known is at most the variance of least squares
@@ -28,8 +33,15 @@ It is at most 2, as errors are. (Without the bound, noise on many empty cells wo
 A measured mean has noise, so its posterior is what k, F and g are fitted to. Priors: the log odds e/(2 − e)
 of the highest degree are normal around the guess, those of a lower degree around what the highest one says
 (around the guess where all noise is exact), and log g around 0. A mean that drowns in its noise leaves the
-guess nearly as it was. The constants below were chosen on the tables of benchmarks/utility/coverage.py,
-without the three that it keeps out.
+guess nearly as it was.
+
+Where the model rests on public data, the mean error is hardly below what chance alone gives (chance.py). So a
+posterior median below that is weighed against it, each by how well it is known. A measured mean that is below
+it by more than five standard deviations of its noise contradicts chance, and stays as it is: public and
+private records may be the same people's, or private answers may have outweighed few public records.
+
+The constants below were chosen on the tables of benchmarks/utility/coverage.py, without the three that it
+keeps out.
 
 PRIVACY: functions of noisy answers, noisy means and of the model alone; post-processing.
 """
@@ -59,6 +71,8 @@ _GUESSED, _UNGUESSED, _LOWER, _ATTRIBUTE = 0.7, 2.0, 0.5, 0.2
 """Standard deviations of the priors, in logs of odds or of factors."""
 _TOO_LARGE = 0.3
 """What is guessed of a model is too large by so much, in logs of odds: what is worst was measured."""
+_BELOW = 0.1
+"""How far the mean error may be below what chance alone gives, in logs of odds: a standard deviation."""
 _NOTHING_GUESSED = 0.2
 """An error to begin with where no measurement tried the model."""
 _KEPT, _UNSURE = 0.75, 0.3
@@ -72,6 +86,8 @@ _SINGLE, _GROUPS = 64, 64
 """Of one marginal's cells the largest are kept one by one, the others in groups of similar counts."""
 _BOUND = 0.1
 """A cell's error squared is at most its count squared over this."""
+_FIRM = 0.05
+"""From this k down measured quality takes away noise of large counts, too."""
 _ROUNDS = 3
 """Attributes and degree are fitted in turns; further rounds change nothing that could be seen."""
 _ALL = slice(None)
@@ -102,6 +118,10 @@ class Calibration:
         if not levels or min(levels) < 0 or min(self.attributes.values(), default=1.0) <= 0:
             raise SettingError("error bars are fitted to one degree at least, by factors above 0.")
 
+    def tells_of(self, attrs: Attrs) -> bool:
+        """Whether the quality of tables of as many attributes, or of more, was measured."""
+        return len(attrs) <= int(max(self.degrees))
+
     def level(self, attrs: Attrs) -> tuple[float, float]:
         """k, and F g² for a marginal."""
         highest = max(self.degrees)
@@ -129,6 +149,26 @@ def expected_errors(variance: Array, estimate: Array, total: float) -> Array:
     return np.asarray(plain / (1 + plain / (2 * _room(estimate, total))))
 
 
+def remaining(known: Array, firm: Array, factor: float) -> Array:
+    """What is left of a variance by a factor k: below 1, what is firm goes last.
+
+    >>> remaining(np.array([4.0, 4.0]), np.array([0.0, 3.0]), 0.5).tolist()
+    [2.0, 3.5]
+    """
+    if factor >= 1:
+        return np.asarray(factor * known)
+    return np.asarray(min(1.0, factor / _FIRM) * firm + factor * (known - firm))
+
+
+def firm_part(noise: Array, estimate: Array) -> Array:
+    """What no fit takes away of noise of this variance: nearly all where a count is far above it.
+
+    >>> firm_part(np.array([100.0, 100.0]), np.array([0.0, 1000.0])).round(2).tolist()
+    [0.0, 99.99]
+    """
+    return np.asarray(noise * estimate**2 / np.maximum(estimate**2 + noise, 1e-300))
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """The variance of a marginal's cells before calibration, in its two parts."""
@@ -137,12 +177,16 @@ class Parts:
     estimate: Array
     known: Array
     """Of noise, and of what the fit did not follow."""
+    firm: Array
+    """The part of it that a k below 1 takes away last."""
     sampling: Array
     """v where the model speaks alone; 0 where noisy answers do."""
     guessed: float | None
     """F without calibration; None where nothing tells of it."""
     most: Array | None = None
     """The variance of the least-squares answers; None where noise is not known exactly."""
+    chance: Array | None = None
+    """The variance that chance alone gives; None where the model does not rest on public data."""
 
 
 PartsOf = Callable[[Sequence[Attrs]], Iterable[Parts]]
@@ -207,9 +251,11 @@ class _Shapes:
     attrs: list[Attrs]
     weight: Array
     known: Array
+    firm: Array
     most: Array
     """What k · known is at most; infinite where noise is not known exactly."""
     sampling: Array
+    chance: Array
     room: Array
     guesses: list[float | None]
     total: float
@@ -223,10 +269,13 @@ class _Shapes:
     def of(cls, parts_of: PartsOf, wanted: Sequence[Attrs], total: float) -> "_Shapes":
         told = [(one.attrs, one.guessed, _grouped(one, total)) for one in parts_of(wanted)]
         rows = [row for _, _, row in told]
-        weight, known, most, sampling, room = (np.stack([row[at] for row in rows]) for at in range(5))
+        weight, known, firm, most, sampling, chance, room = (
+            np.stack([row[at] for row in rows]) for at in range(7)
+        )
         return cls(
             attrs=[attrs for attrs, _, _ in told], guesses=[guess for _, guess, _ in told],
-            weight=weight, known=known, most=most, sampling=sampling, room=room, total=total,
+            weight=weight, known=known, firm=firm, most=most, sampling=sampling, chance=chance, room=room,
+            total=total,
         )  # fmt: skip
 
     def take(self, factors: Mapping[str, float]) -> None:
@@ -246,8 +295,17 @@ class _Shapes:
     def errors(self, scale: float, held: NDArray[np.bool_] | slice = _ALL, *, times: float = 1.0) -> Array:
         """The expected error of every marginal, or of those that are held, with so many times their g²."""
         level = self.level(scale)
-        variance = np.minimum(level.known * self.known[held], self.most[held])
+        kept = remaining(self.known[held], self.firm[held], level.known)
+        variance = np.minimum(kept, self.most[held])
         variance += strayed(self.sampling[held], (times * level.model * self.factor[held])[:, None])
+        return self._expected(variance, held)
+
+    @property
+    def least(self) -> float:
+        """What chance alone gives for the mean over the marginals that λ is fitted to."""
+        return float(self._expected(self.chance)[self.fitted].mean())
+
+    def _expected(self, variance: Array, held: NDArray[np.bool_] | slice = _ALL) -> Array:
         plain = MEAN_OF_NORMAL * np.sqrt(variance)
         bounded = plain / (1 + plain / (2 * self.room[held]))
         return np.asarray((self.weight[held] * bounded).sum(axis=1) / self.total)
@@ -299,17 +357,26 @@ class _Shapes:
 
 def _scale(shapes: _Shapes, mean: _Mean, *, odds: float, spread: float) -> float:
     """λ by which the mean of all expected errors is what was measured, as far as noise lets one see."""
-    return _solved(shapes.mean, _posterior(shapes.rest_of(mean), odds=odds, spread=spread))
+    found = _posterior(shapes.rest_of(mean), odds=odds, spread=spread, least=_log_odds(shapes.least))
+    return _solved(shapes.mean, found)
 
 
-def _posterior(mean: _Mean, *, odds: float, spread: float) -> float:
-    """The median of the mean error e, where log e/(2 − e) is N(odds, spread²) and the noise is known."""
+def _posterior(mean: _Mean, *, odds: float, spread: float, least: float) -> float:
+    """The median of the mean error e, where log e/(2 − e) is N(odds, spread²) and the noise is known.
+
+    Where that is below the least that chance gives, the two are weighed by how well each is known.
+    """
     grid = np.linspace(-14.0, 7.0, 2000)
     errors = 2 / (1 + np.exp(-grid))
     logs = -0.5 * ((grid - odds) / spread) ** 2
     logs -= 0.5 * ((errors - mean.error) / max(mean.stddev, 1e-6)) ** 2
     below = np.cumsum(np.exp(logs - logs.max()))
-    return float(np.interp(0.5, below / below[-1], errors))
+    low, median, high = np.interp([0.16, 0.5, 0.84], below / below[-1], grid)
+    contradicted = _log_odds(mean.error + 5 * mean.stddev) < least
+    if median < least and not contradicted:
+        own = ((high - low) / 2) ** 2
+        median = (_BELOW**2 * median + own * least) / (_BELOW**2 + own)
+    return float(2 / (1 + np.exp(-median)))
 
 
 def _log_odds(error: float) -> float:
@@ -347,8 +414,8 @@ def _some(asked: MeanErrors, mean: _Mean, domain: Domain) -> list[Attrs]:
     return kept or listed[:1]
 
 
-def _grouped(parts: Parts, total: float) -> tuple[Array, Array, Array, Array, Array]:
-    """Weights, and the mean of known, of the most it can be, of v and of room in each group of cells."""
+def _grouped(parts: Parts, total: float) -> tuple[Array, ...]:
+    """Weights, and the mean of known, firm, the most it can be, v, chance and room in each group of cells."""
     estimate = parts.estimate.reshape(-1)
     order = np.argsort(-estimate, kind="stable")
     sizes = _group_sizes(estimate.size)
@@ -362,7 +429,9 @@ def _grouped(parts: Parts, total: float) -> tuple[Array, Array, Array, Array, Ar
 
     space = np.maximum(mean(_room(parts.estimate, total)), 1e-12)
     most = np.full(sizes.shape, np.inf) if parts.most is None else mean(parts.most)
-    return np.where(sizes > 0, weight, 0.0), mean(parts.known), most, mean(parts.sampling), space
+    chance = np.zeros(sizes.shape) if parts.chance is None else mean(parts.chance)
+    count = np.where(sizes > 0, weight, 0.0)
+    return count, mean(parts.known), mean(parts.firm), most, mean(parts.sampling), chance, space
 
 
 def _group_sizes(cells: int) -> NDArray[np.int64]:

@@ -8,7 +8,8 @@ and a fit that follows the answers is off by that noise, and by as much as it do
 
     noise σ²,      model m v,      m = max(0, Σ h (y − μ)² − Σ h σ²) / Σ h v       (y: their mean)
 
-(Where the number of records is public, the errors of all c cells sum to 0, and the noise is σ² (1 − 1/c).)
+(Where the number of records is public, the errors of all c cells sum to 0, and the noise is σ² (1 − 1/c).
+An answer to the same marginal that counted rare values together adds its precision to the other cells.)
 
 A fit that weighs a prior against the answers is off by less noise, for some model (see dispersion.py):
 
@@ -60,7 +61,8 @@ from sidelight.models.reconstruction import Reconstruction
 from sidelight.models.residuals import Residuals
 from sidelight.queries.merged import Merged
 from sidelight.queries.query import Fourier, Marginal
-from sidelight.uncertainty.calibration import Calibration, Parts, strayed
+from sidelight.uncertainty.calibration import Calibration, Parts, firm_part, remaining, strayed
+from sidelight.uncertainty.chance import Chance
 from sidelight.uncertainty.dispersion import variance_at_one
 from sidelight.uncertainty.error_bars import ErrorBars, Reach, Source
 from sidelight.uncertainty.misplaced import Misplaced, skew
@@ -81,11 +83,13 @@ class CountErrors:
         calibration: Calibration | None = None,
         *,
         total_is_public: bool = False,
+        chance: Chance | None = None,
     ) -> None:
         """``told`` is the card's ``model_error``; None where no measurement counted records.
 
         ``calibration`` is the card's, too; None where quality was not measured. ``total_is_public`` is what
-        the unit says of the number of records.
+        the unit says of the number of records. ``chance`` is for ``parts`` alone, where the model rests on
+        public data.
         """
         self._model, self._calibration, self._total_is_public = model, calibration, total_is_public
         self._made = measurements
@@ -98,6 +102,7 @@ class CountErrors:
         self._levels, self._untold = error.levels, frozenset(error.untold)
         public = model.domain.attrs if error.told_by_public is None else error.told_by_public
         self._told_by_public = frozenset(public)
+        self._chance = chance
         self._spreads = {frozenset(one.attrs): (one.s, one.sampling) for one in error.spreads}
         self._singles: dict[str, Array | None] = {}
         self._last: tuple[Attrs, ErrorBars] | None = None
@@ -120,14 +125,21 @@ class CountErrors:
         if guessed.unbiased is not None:
             return guessed.scaled(known)
         parts = self._parts(attrs, guessed)
+        if parts.sampling.any() and not self._calibration.tells_of(attrs):
+            # Of pairs alone quality says how far pairs are off: a model that has them right may miss triples.
+            if parts.guessed is None and not model:
+                return guessed
+            model = max(model, parts.guessed or 0.0)
         noise = guessed.noise_variance
         left = parts.known if noise is None else parts.known - noise
+        kept = None if noise is None else remaining(noise, parts.firm, known)
+        share = 1.0 if noise is None or kept is None else float(kept.sum() / max(noise.sum(), 1e-300))
         found = replace(
             guessed,
-            noise_variance=None if noise is None else known * noise,
+            noise_variance=kept,
             model_variance=known * left + strayed(parts.sampling, model),
             reaches=tuple(replace(one, variance=known * one.variance) for one in guessed.reaches),
-            common=known * guessed.common,
+            common=share * guessed.common,
             is_calibrated=True,
         )
         error = found.expected_error
@@ -157,7 +169,12 @@ class CountErrors:
         if bars.model_variance is not None and bars.sampling.any():
             level = float(bars.model_variance.sum() / bars.sampling.sum())
         most = None if bars.unbiased is None else bars.unbiased.variance
-        return Parts(attrs, bars.estimate, known, bars.sampling, level, most)
+        firm = np.zeros(known.shape)
+        if len(attrs) == 1 and most is None and bars.noise_variance is not None:
+            # Of several attributes, answers to other tables that hold some of them take noise out, too.
+            firm = firm_part(bars.noise_variance, bars.estimate)
+        chance = None if self._chance is None else self._chance.variance(attrs, bars.estimate)
+        return Parts(attrs, bars.estimate, known, firm, bars.sampling, level, most, chance)
 
     def _guessed(self, attrs: Attrs, counted: ArrayLike) -> ErrorBars:
         """The errors before they are fitted to measured quality."""
@@ -196,10 +213,11 @@ class CountErrors:
     def _of_answers(self, attrs: Attrs, counts: Array, at_one: Array, stddev: float) -> ErrorBars:
         """The errors where measured marginals hold the attributes, with this much noise on a cell."""
         domain, total = self._model.domain, max(self._model.total, 1e-12)
-        answers = np.full(counts.shape, stddev**2)
+        alone = np.full(counts.shape, stddev**2)
+        answers = 1 / (1 / alone + self._precision_of_merged(attrs, counts.shape))
         # Errors of cells that sum to a number that is known have a mean of 0.
-        common = stddev**2 / counts.size if self._total_is_public else 0.0
-        noise = answers - common
+        share = answers / answers.sum() if self._total_is_public else 0.0
+        noise, common = answers * (1 - share), float(np.mean(answers * share))
         if not self._told:
             return ErrorBars(
                 counts, noise, None, total, "private", common=common, sampling=np.zeros(counts.shape)
@@ -207,7 +225,7 @@ class CountErrors:
         finest = max(self._holding(attrs), key=lambda made: made.precision / domain.size(made.query.attrs))
         spread = self._spreads.get(frozenset(finest.query.attrs))
         if spread is None or not attrs:  # no prior tells how many records there are
-            off = self._misfit(attrs, counts, at_one, stddev, meant=answers)
+            off = self._misfit(attrs, counts, at_one, stddev, meant=alone)
             return ErrorBars(
                 counts, noise, off * at_one, total, "private", common=common, sampling=np.zeros(counts.shape)
             )
@@ -246,6 +264,16 @@ class CountErrors:
         if isinstance(self._model, Reconstruction):
             return least_squares(self._model, self._made) if self._made else None
         return self._known
+
+    def _precision_of_merged(self, attrs: Attrs, shape: tuple[int, ...]) -> Array:
+        """What answers that counted some values together add to the precision of the cells left alone."""
+        added = np.zeros(shape)
+        for made in self._merged:
+            merged = cast(Merged, made.query)
+            if set(merged.attrs) == set(attrs):
+                turned = [merged.attrs.index(attr) for attr in attrs]
+                added += made.precision * merged.alone.transpose(turned)
+        return added
 
     def _but_for_merged(self, attrs: Attrs, bars: ErrorBars) -> ErrorBars:
         """The bars, with the noise of answers in cells that were measured while rare values were merged."""
@@ -312,10 +340,17 @@ class CountErrors:
 
 
 def _beyond(told: Array, off: Array, at_one: Array, *, meant: Array) -> float:
-    """How far answers are off beyond what is meant, as an s, by what each cell has to say."""
+    """How far answers are off beyond what is meant, as an s, by what each cell has to say.
+
+    Squares of noise differ from what is meant by chance alone, with the variance 2 Σ h² meant². An excess b
+    of the same size tells nothing, and b (1 − that variance / b²) is left of it, as James and Stein shrink.
+    """
     spread = float((told * at_one).sum())
     beyond = float((told * (off**2 - meant)).sum())
-    return max(0.0, beyond) / spread if spread > 0 else 0.0
+    chance = 2 * float((told**2 * meant**2).sum())
+    if spread <= 0 or beyond <= 0 or beyond**2 <= chance:
+        return 0.0
+    return beyond * (1 - chance / beyond**2) / spread
 
 
 def _summed(counts: Array, held: Attrs, attrs: Attrs) -> Array:

@@ -23,10 +23,8 @@ two ways:
   log s_t ~ 𝒩(M_t, b²) and M_t ~ 𝒩(M_{t−1}, k²), a level that drifts; b and k take a few values, which the
   answers weigh. The estimate is E[s] after the last trial.
 
-Both live on a grid. (T in the fit was tried and dropped: on ADULT some runs then take in far too much noise.)
-spec/aperture 4, with s counted from 1 + R on: so one prior serves marginals of which more and of which fewer
-public records tell. (An R for each cell, by how many public records show its values, was tried and dropped:
-rare cells then take in mostly noise.)
+Both live on a grid. s is counted from 1 + R on, so that one prior serves marginals of which many public
+records tell and marginals of which few do.
 
 PRIVACY: functions of noisy answers and of the model alone; post-processing.
 """
@@ -209,18 +207,14 @@ class PooledSpread:
     density: Array
 
     @cached_property
-    def quartiles(self) -> Array:
-        """The over-dispersion s at a quarter, a half and three quarters."""
-        return np.array([self.quantile(self.density, share) for share in (0.25, 0.5, 0.75)])
+    def middle(self) -> float:
+        """The median of s."""
+        return self.median(np.ones(self.grid.size))
 
     def median(self, likelihood: Array) -> float:
         """The posterior median of s for a marginal of this likelihood."""
-        return self.quantile(self.density * likelihood, 0.5)
-
-    def quantile(self, density: Array, share: float) -> float:
-        """Where a density over the grid, of any sum, has this share below it."""
-        below = np.cumsum(density)
-        return float(np.exp(np.interp(share, below / below[-1], np.log(self.grid))))
+        below = np.cumsum(self.density * likelihood)
+        return float(np.exp(np.interp(0.5, below / below[-1], np.log(self.grid))))
 
 
 def level(trials: Sequence[Trial], total: float) -> float:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,17 +100,51 @@ def test_fitting_attributes_again_and_again_does_not_widen_them_each_time(monkey
     assert found[0] == pytest.approx(found[1], rel=0.06)
 
 
-def test_answers_of_noise_alone_keep_their_noise_where_quality_agrees():
-    """k and the noise that reaches unmeasured counts are applied once."""
+def test_noise_that_reaches_unmeasured_counts_is_scaled_once():
     level = Calibration(degrees={"1": Level(known=0.25, model=0.0)}, attributes={})
     guess, errors = CountErrors(MODEL, SINGLES, TOLD), CountErrors(MODEL, SINGLES, TOLD, level)
 
-    for attrs in (("a",), ("a", "b")):
-        assert errors.bars(attrs).noise_variance == pytest.approx(0.25 * guess.bars(attrs).noise_variance)
+    attrs = ("a", "b")
+    assert errors.bars(attrs).noise_variance == pytest.approx(0.25 * guess.bars(attrs).noise_variance)
     mask = np.ones((4, 5), dtype=bool)
     mask[0] = False
     before, after = (found.bars(("a", "b")).sum(mask).noise_variance for found in (guess, errors))
     assert after == pytest.approx(0.25 * before)
+
+
+@pytest.mark.parametrize(("stddev", "least", "most"), [(20.0, 0.99, 1.0), (1e5, 0.25, 0.26)])
+def test_noise_of_counts_far_above_it_stays_although_small_counts_lose_theirs(stddev, least, most):
+    """Counts of about 2,500: noise of 20 stays, and noise of 100,000 does not, as no count is below 0."""
+    singles = (replace(SINGLES[0], stddev=stddev),)
+    level = Calibration(degrees={"1": Level(known=0.25, model=0.0)}, attributes={})
+    guess, errors = (CountErrors(MODEL, singles, TOLD, one).bars(("a",)) for one in (None, level))
+
+    left = errors.noise_variance / guess.noise_variance
+    assert least < left.min() + 1e-9
+    assert left.max() <= most
+
+
+def test_a_fit_to_many_small_counts_does_not_take_the_noise_of_large_ones():
+    """Noise of 100 on 300 values of 33 records, and on two of 5,000; quality finds smaller errors."""
+    domain = Domain.of({"name": 300, "sex": 2})
+    model = Histogram.of_counts(domain, np.full(600, N / 600), total=N)
+    made = tuple(
+        Measurement(Marginal((attr,)), np.asarray(model.count((attr,))).reshape(-1), 100.0)
+        for attr in domain.attrs
+    )
+    asked = MeanErrors.of([("name",), ("sex",)], domain, Rho)
+    guess = CountErrors(model, made, TOLD)
+    found = 0.75 * np.mean([guess.bars((attr,)).expected_error for attr in domain.attrs])
+    values = tuple(N * found for _ in asked.sets)
+    level = calibrated(guess.parts, asked, NoisyMeans(values, (1e-4 * N,) * len(values)), domain, N)
+    errors = CountErrors(model, made, TOLD, level)
+
+    before, after = (
+        {attr: one.bars((attr,)).expected_error for attr in domain.attrs} for one in (guess, errors)
+    )
+    assert after["name"] < 0.8 * before["name"]
+    assert after["sex"] > 0.95 * before["sex"]
+    assert np.mean(list(after.values())) == pytest.approx(found, rel=0.02)
 
 
 def test_intervals_allow_for_how_little_is_known_of_one_table():

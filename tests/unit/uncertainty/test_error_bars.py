@@ -8,6 +8,7 @@ import pytest
 from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
 from sidelight.models.histogram import Histogram
+from sidelight.queries.merged import Merged
 from sidelight.queries.query import Cell, Marginal
 from sidelight.uncertainty.count_errors import CountErrors
 from sidelight.uncertainty.dispersion import variance_at_one
@@ -47,6 +48,14 @@ def test_several_measurements_count_together_and_sums_of_cells_add_their_noise()
     assert found.noise_error == pytest.approx(np.full(2, (1 / (25 * 3) + 1 / (25 * 2)) ** -0.5))
 
 
+def test_an_answer_that_merged_rare_values_makes_the_others_more_precise():
+    merged = Measurement(Merged(("b",), ((0, 1, 1),)), MODEL.count(("b",))[:2], 5.0)
+
+    found = bars("b", measured("b", 5.0), merged)
+
+    assert found.noise_error == pytest.approx([5 / np.sqrt(2), 5.0, 5.0])
+
+
 def test_a_model_that_does_not_follow_an_answer_is_off_by_more_than_noise():
     found = bars("ab", measured("ab", 5.0, off=50.0))
 
@@ -62,12 +71,26 @@ def test_answers_are_compared_in_the_order_asked():
 
 
 def test_a_residual_that_hides_in_noise_cell_by_cell_shows_in_the_sums():
-    """Each of six cells is off by 4 of σ = 5, all in one direction: a sum of three is off by 12 of 8.7."""
-    answer = MODEL.count(("a", "b")).reshape(-1) + np.array([4.0, 4, 4, -4, -4, -4])
+    """Each of six cells is off by 4.9 of σ = 5, all in one direction: a sum of three by 14.7 of 8.7."""
+    answer = MODEL.count(("a", "b")).reshape(-1) + 4.9 * np.array([1, 1, 1, -1, -1, -1])
     made = Measurement(Marginal(("a", "b")), answer, 5.0)
 
     assert bars("ab", made).model_error.max() == 0
     assert bars("a", made).model_error.max() > 5
+
+
+def test_noise_by_itself_is_hardly_ever_read_as_an_error_of_the_model():
+    """The model is right, and answers have noise: what is called misfit is chance alone."""
+    rng = np.random.default_rng(7)
+    right = MODEL.count(("a", "b")).reshape(-1)
+    found = [
+        bars("ab", Measurement(Marginal(("a", "b")), right + 500 * rng.standard_normal(6), 500.0))
+        for _ in range(400)
+    ]
+
+    read = np.mean([one.model_error.max() ** 2 for one in found])
+    assert read < 0.2 * 500**2  # 0.13; 0.30 if every excess above 0 counted
+    assert np.mean([one.model_error.max() == 0 for one in found]) > 0.75
 
 
 def prior_of(attrs, s, *, level=0.0, sampling=0.0):
