@@ -83,7 +83,7 @@ def test_no_set_that_may_be_cut_off_moves_by_more_than_the_sensitivity(records, 
     queries = [Marginal(attrs) for attrs in SETS]
     contest = Contest(
         (Answering(seed, scale), Answering(seed + 1, scale)), cut_off(DOMAIN, "abc", sets_to_cut(3), 1),
-        weights=dict.fromkeys(SETS, 1.0), total=float(len(codes)), log_odds=odds_of_cuts(3, 1),
+        weights=dict.fromkeys(SETS, 1.0), total=float(len(codes)), log_odds=odds_of_cuts(sets_to_cut(3), 1),
     )  # fmt: skip
 
     assert contest.options == len(sets_to_cut(3)) + 1

@@ -68,19 +68,19 @@ def balanced(start: Array, *, a: Array, b: Array) -> Array:
         found = found + step
         if np.abs(step).max() < _CLOSE:
             return found
-    return _bracketed(start, a=a, b=b)
+    return _bracketed(a=a, b=b)
 
 
-def _bracketed(start: Array, *, a: Array, b: Array) -> Array:
+def _bracketed(*, a: Array, b: Array) -> Array:
     """The same by Newton's method in ln Σ eᵘ as a function of ν, within a bracket.
 
     At its upper end one cell is at 1, at its lower end none of k cells is above 1/k.
     """
     least = float((a / a.size - np.log(a.size) - b).min())
-    most, level, found = float((a - b).min()), 0.0, start
+    most, level, found = float((a - b).min()), 0.0, b
     for _ in range(_STEPS):
         level = level if least < level < most else (least + most) / 2
-        found = _solved(found, a=a, b=b + level)
+        found = _solved(a=a, b=b + level)
         p = np.exp(found)
         total = float(p.sum())
         if abs(total - 1.0) < _CLOSE:
@@ -91,18 +91,17 @@ def _bracketed(start: Array, *, a: Array, b: Array) -> Array:
     return found
 
 
-def _solved(start: Array, *, a: Array, b: Array) -> Array:
-    """The u with u + a eᵘ = b, cell by cell, by Newton's method in steps of at most 5.
+def _solved(*, a: Array, b: Array) -> Array:
+    """The u with u + a eᵘ = b, cell by cell: by Wright's ω, with ω + ln ω = z, at z = b + ln a.
 
-    >>> u = _solved(np.zeros(2), a=np.array([1.0, 1e6]), b=np.array([1.0, 1e3]))
-    >>> np.allclose(u + np.array([1.0, 1e6]) * np.exp(u), [1.0, 1e3])
+    >>> u = _solved(a=np.array([1.0, 1e6, 0.0]), b=np.array([1.0, 1e3, 2.0]))
+    >>> np.allclose(u + np.array([1.0, 1e6, 0.0]) * np.exp(u), [1.0, 1e3, 2.0])
     True
     """
-    found = start
-    for _ in range(_STEPS):
-        grown = a * np.exp(found)
-        step = np.clip((found + grown - b) / (1.0 + grown), -_MOST_STEP, _MOST_STEP)
-        found = found - step
-        if np.abs(step).max() < _CLOSE:
-            break
-    return found
+    from scipy.special import wrightomega
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_a = np.log(a)
+        omega = wrightomega(b + log_a)
+        # ω = a eᵘ; where it is tiny, u is b but for that.
+        return np.asarray(np.where(omega > 1e-12, np.log(omega) - log_a, b - omega))

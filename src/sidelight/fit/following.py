@@ -1,6 +1,6 @@
 """A tree that follows noisy answers with given strength, and the public model in all else.
 
-    p = argmin  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²
+    p = argmin  n KL(p ‖ q) + Σ_c Σ_i ½ a_ci (n p_ci − y_ci)²
 
 Solved for one marginal at a time (balance.py), on a walk around the tree (walk.py).
 
@@ -34,7 +34,7 @@ class Pulled:
 
     answer: Array
     pull: Array
-    """s_ci/σ_c², as above."""
+    """a_ci, as above."""
 
 
 def following(

@@ -33,7 +33,7 @@ from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
 from sidelight.fit.momentum import followed
 from sidelight.measurement import Measurement
-from sidelight.models.reconstruction import Reconstruction
+from sidelight.models.reconstruction import CLOSE, ROUGHLY, Reconstruction
 from sidelight.models.residuals import Residuals
 from sidelight.queries.strategy import subsets
 
@@ -56,7 +56,8 @@ class ResidualReconstruction:
     constraint: Constraint = "non-negative"
     """Whether counts are kept from being negative; least squares alone is unbiased."""
     max_steps: int = 200
-    """Most steps towards counts of at least 0; with none, what is below 0 is cut off and no more."""
+    """Most steps towards counts of at least 0; with none, what is below 0 is cut off and no more, and
+    marginals that are not known are found roughly: such a model is for choosing what to measure next."""
     tolerance: float = 1e-3
     """Stop when what is below 0, and what was pushed above it, is each at most this share of the total, on
     the mean of all marginals."""
@@ -84,7 +85,7 @@ class ResidualReconstruction:
         is_clipped = self.constraint == "non-negative"
         if is_clipped and self.max_steps:
             known = known.with_values(_Dual(known).run(self.max_steps, self.tolerance))
-        return Reconstruction(known, is_clipped, seen)
+        return Reconstruction(known, is_clipped, seen, close=CLOSE if self.max_steps else ROUGHLY)
 
 
 class _Dual:
@@ -241,9 +242,13 @@ class _Group:
 
     def push(self, tables: Array, pushed: Array) -> None:
         """Add to a flat vector what these multipliers say of each residual."""
-        for part in self.parts:
-            found = tables.sum(axis=part.aside).reshape(self.number, -1) * part.share
+        # Most marginals of a wide table have no cell below 0, and push nothing.
+        rows = np.flatnonzero(tables.reshape(self.number, -1).any(axis=1))
+        tables = tables[rows] if len(rows) < self.number else tables
+        for part in self.parts if len(rows) else ():
+            found = tables.sum(axis=part.aside).reshape(len(rows), -1) * part.share
+            cells = part.cells[rows] if len(rows) < self.number else part.cells
             if part.is_once:
-                pushed[part.cells] += found
+                pushed[cells] += found
             else:
-                np.add.at(pushed, part.cells, found)
+                np.add.at(pushed, cells, found)

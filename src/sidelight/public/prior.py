@@ -8,6 +8,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -27,9 +28,10 @@ LEAST_SAMPLE = 20_000
 _OTHERS = 2
 """Trees beside q."""
 JUDGE_BY = 64
-"""Most marginals by which models are compared: of a larger workload, an even part."""
+"""About so many marginals models are compared by: of more than twice as many, an even part."""
 _FLOOR = 0.1
-"""Of a record, as a share of all, spread over a marginal's cells: none is thought to be without."""
+"""A tenth of a record, as a share of all, is added to a marginal, evenly over its cells: none is thought to
+be empty."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class Prior:
     sample: Support | None = field(default=None, repr=False)
     """Public records themselves, where they tell of all attributes; total 1."""
     sample_share: float = 0.0
-    """What share of all together they are."""
+    """The share of public records in a mixture with q alone."""
 
     @classmethod
     def nothing(cls, domain: Domain) -> "Prior":
@@ -64,16 +66,20 @@ class Prior:
         """The attribute sets that q has potentials on."""
         return tuple(self.model.potentials)
 
-    @property
+    @cached_property
     def related(self) -> tuple[str, ...]:
         """The attributes of which q tells how they go with others."""
         held = {attr for attrs in self.sets if len(attrs) > 1 for attr in attrs}
         return tuple(attr for attr in self.domain.attrs if attr in held)
 
     def tells(self, attrs: Sequence[str]) -> bool:
-        """Whether public records tell of all these attributes, and of how they go together."""
+        """Whether public records tell of all these attributes; of several, with relations of each of them."""
         is_told = all(self.records_by_attribute[attr] > 0 for attr in attrs)
-        return is_told and (len(attrs) == 1 or set(attrs) <= set(self.related))
+        return is_told and (len(attrs) == 1 or self._among_related.issuperset(attrs))
+
+    @cached_property
+    def _among_related(self) -> frozenset[str]:
+        return frozenset(self.related)
 
     def under(self, domain: Domain) -> "Prior":
         """The same for a schema that may declare more impossible: trees and records without such cells."""
@@ -85,13 +91,20 @@ class Prior:
             sample, share = (left.with_total(1.0), share) if kept.any() else (None, 0.0)
         return replace(self, model=model, others=tuple(others), sample=sample, sample_share=share)
 
-    def without(self, attrs: Iterable[str], *, forgotten: Iterable[str] = ()) -> "Prior":
+    def without_relations(self, attrs: Iterable[str]) -> "Prior":
         """The same with these attributes cut off: independent of all others, each as it was.
 
-        Those that are ``forgotten`` are as if public data lacked them.
+        Public records, which hold all relations, are dropped.
         """
-        cut, unknown = frozenset(attrs), frozenset(forgotten)
-        model, *others = (_cut_off(tree, cut | unknown, unknown) for tree in (self.model, *self.others))
+        return self._cut(frozenset(attrs), frozenset())
+
+    def without_values(self, attrs: Iterable[str]) -> "Prior":
+        """The same as if public data lacked these attributes. Public records are dropped."""
+        unknown = frozenset(attrs)
+        return self._cut(unknown, unknown)
+
+    def _cut(self, cut: frozenset[str], unknown: frozenset[str]) -> "Prior":
+        model, *others = (_cut_off(tree, cut, unknown) for tree in (self.model, *self.others))
         told = {a: 0.0 if a in unknown else number for a, number in self.records_by_attribute.items()}
         return replace(
             self, model=model, records_by_attribute=told, others=tuple(others), sample=None, sample_share=0.0
@@ -104,7 +117,7 @@ def fit_prior(
     """The prior for a workload, given as its downward closure with weights; each tree within the size."""
     domain, most_cells = public.domain, max_model_mb * 2**20 / BYTES_PER_CELL
     held = {attrs: weight for attrs, weight in closure.items() if public.holds(attrs)}
-    # As many marginals again as there are attributes, and half as many more in q.
+    # Marginals beyond single attributes: as many as there are attributes, and half as many more in q.
     numbers = [3 * len(domain) // 2, *[len(domain)] * _OTHERS]
     structures = list[list[Attrs]]()
     for place, number in enumerate(numbers):
@@ -123,15 +136,24 @@ def fit_prior(
     return Prior(model, by_attribute, public.records, tuple(others), sample if share else None, share)
 
 
+def even_part(sets: Sequence[Attrs]) -> Sequence[Attrs]:
+    """Every k-th, so that ``JUDGE_BY`` and fewer than twice as many remain; all where there are fewer."""
+    return sets[:: max(1, len(sets) // JUDGE_BY)]
+
+
 def pruned(tree: GraphicalModel, *, most_cells: float, beside: Sequence[Attrs] = ()) -> GraphicalModel:
     """A tree with fewer marginals, each as it was, such that there is room ``beside`` for others."""
     sets = list(tree.potentials)
+    if SizeOracle(tree.domain, [*beside, *sets]).cells <= most_cells:
+        return tree
     kept: list[Attrs] = [attrs for attrs in sets if len(attrs) == 1]
+    oracle = SizeOracle(tree.domain, [*beside, *kept])
     # Those first that hardly need room, so that one large marginal does not keep out ten small ones.
     for room in (most_cells / 8, most_cells / 4, most_cells / 2, most_cells):
         for attrs in sets:
-            if attrs not in kept and SizeOracle(tree.domain, [*beside, *kept]).cells_with(attrs) <= room:
+            if attrs not in kept and oracle.cells_with(attrs) <= room:
                 kept.append(attrs)
+                oracle = SizeOracle(tree.domain, [*beside, *kept])
     return tree if len(kept) == len(sets) else _refitted(tree, kept, kept)
 
 
@@ -165,7 +187,7 @@ def _share_of_records(halves: Sequence[PublicRecords], sets: Sequence[Attrs], he
     held = _in_both(halves, held)
     parts = {frozenset(part) for o in held for k in range(2, len(o)) for part in combinations(o, k)}
     asked = [attrs for attrs in held if len(attrs) > 1 and frozenset(attrs) not in parts]
-    asked = asked[:: max(1, len(asked) // JUDGE_BY)]
+    asked = list(even_part(asked))
     tables = [half.kept_frequencies(asked) for half in halves]
     slope = bend = 0.0
     for half, seen, unseen in zip(halves, tables, reversed(tables), strict=True):

@@ -40,7 +40,7 @@ Array = NDArray[np.float64]
 
 _C1 = math.sqrt(2 / math.pi)
 _BINS_PER_OCTAVE = 8
-"""Cells whose v differ by less than a twelfth are grouped; this moves the sums by less than a thousandth."""
+"""Cells whose v lie in one eighth of an octave (9%) are grouped; sums move by less than a thousandth."""
 _SLACK = Fraction(1, 2**40)
 
 

@@ -48,6 +48,10 @@ class Score(ABC):
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         """How far the score of this query, or of any of its cells, can move between neighbours."""
 
+    def largest_sensitivity(self, unit: Unit, candidates: Sequence[Query]) -> Fraction:
+        """The largest sensitivity among these candidates."""
+        return max(self.sensitivity(unit, query) for query in candidates)
+
     @abstractmethod
     def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
         """The index of every candidate, once each, and its score, in whatever order suits the model.
@@ -145,12 +149,27 @@ class WeightedError(Score):
         # PRIVACY: the weight is public and scales the one term that moves, by at most Δ₁ of the marginal.
         return Fraction(self.weights[query.attrs]) * query.l1(unit)
 
+    def largest_sensitivity(self, unit: Unit, candidates: Sequence[Query]) -> Fraction:
+        if not all(type(query) is Marginal for query in candidates):
+            return super().largest_sensitivity(unit, candidates)
+        # Every marginal moves by the same Δ₁, so the largest weight decides.
+        heaviest = max(candidates, key=lambda query: self.weights[query.attrs])
+        return self.sensitivity(unit, heaviest)
+
     def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
         for place, counts in answers_of(self.model, candidates):
-            yield place, partial(self._score, self.weights[candidates[place].attrs], counts)
+            yield place, partial(self._score, candidates[place], counts)
 
-    def _score(self, weight: float, counts: NDArray[Any], exact: NDArray[Any]) -> float:
-        return weight * (l1_error(exact, counts) - self.cell_penalty * exact.size)
+    def _score(self, query: Query, counts: NDArray[Any], exact: NDArray[Any]) -> float:
+        error = np.array([l1_error(exact, counts)])
+        return float(self.of_errors([query], error, np.array([exact.size]))[0])
+
+    def of_errors(
+        self, candidates: Sequence[Query], errors: NDArray[np.float64], cells: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """The scores of candidates with these errors and so many cells."""
+        weights = np.array([self.weights[query.attrs] for query in candidates])
+        return np.asarray(weights * (errors - self.cell_penalty * cells))
 
 
 def l1_error(exact: NDArray[Any], model: NDArray[Any]) -> float:

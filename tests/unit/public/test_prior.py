@@ -205,7 +205,7 @@ def test_maximum_likelihood_meets_targets_that_overlap():
 def test_what_is_cut_off_is_independent_of_the_rest_and_each_is_as_it_was():
     whole = fit_prior(public_of(table_of(codes_of(4000))), CLOSURE)
 
-    part = whole.without(["d"])
+    part = whole.without_relations(["d"])
 
     assert part.model.count(("a", "b")) == pytest.approx(whole.model.count(("a", "b")), abs=1e-3)
     apart = np.multiply.outer(whole.model.count(("a",)), whole.model.count(("d",)))
@@ -221,7 +221,7 @@ def test_what_is_cut_off_is_independent_of_the_rest_and_each_is_as_it_was():
 def test_a_prior_without_an_attribute_keeps_its_other_single_attributes_in_the_least_room():
     whole = fit_prior(public_of(table_of(codes_of(4000))), CLOSURE)
 
-    part = pruned(whole.without(["c"]).model, most_cells=1.0)
+    part = pruned(whole.without_relations(["c"]).model, most_cells=1.0)
 
     for attr in "abd":
         assert part.count((attr,)) == pytest.approx(whole.model.count((attr,)), abs=1e-3)
@@ -230,7 +230,7 @@ def test_a_prior_without_an_attribute_keeps_its_other_single_attributes_in_the_l
 def test_what_is_forgotten_is_as_if_public_data_lacked_it():
     whole = fit_prior(public_of(table_of(codes_of(4000))), CLOSURE)
 
-    part = whole.without([], forgotten=["d"])
+    part = whole.without_values(["d"])
 
     assert part.model.count(("d",)) == pytest.approx(np.full(4, 0.25))
     assert not part.tells(("d",))

@@ -13,14 +13,16 @@
     t ← other trees, and public records, after the same answers;  u ← no relations, likewise    free
     r ← particles of p mixed with t, or of u, as the arbiter says                               select
     go on with those, beyond what a tree can hold                        select, measure, estimate
+    move single attributes back to within the noise of their answers                            free
 
-The arbiter is arbiter.py, the last line particles.py. EI_c is the expected improvement
-(select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is the plain information projection. Public
-data are never candidates of a round, so its score moves by Δ₁ alone. Proofs: docs/papers/aperture.md.
+The arbiter is arbiter.py, what lies beyond the tree beyond_tree.py, the last move keeping.py. EI_c is the
+expected improvement (select/improvement.py). s_c → 0 keeps the public model, s_c → ∞ is the plain information
+projection. Public data are never candidates of a round, so its score moves by Δ₁ alone. Proofs:
+docs/papers/aperture.md.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -34,20 +36,20 @@ from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.aperture.arbiter import Arbiter
+from sidelight.mechanisms.aperture.beyond_tree import measured_beyond
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.keeping import kept
-from sidelight.mechanisms.aperture.particles import measured_beyond
+from sidelight.mechanisms.aperture.mixing import Mixed, drawn, mixed
 from sidelight.mechanisms.aperture.refitting import (
     Fitted,
-    beside,
     refitted,
     taken_in,
     with_false_relations,
     without_doubted,
     without_false_values,
 )
-from sidelight.mechanisms.aperture.reweighting import Reweighting
-from sidelight.mechanisms.aperture.worth import heard, left_to_public, worth_asking_again
+from sidelight.mechanisms.aperture.schedule import MostRounds, most_rounds
+from sidelight.mechanisms.aperture.worth import heard_or_single, worth_asking_again
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import (
     Oversized,
@@ -58,23 +60,19 @@ from sidelight.mechanisms.candidates import (
     tractable,
 )
 from sidelight.mechanisms.told import OpenedMarginal, Opening
-from sidelight.models.graphical import GraphicalModel
 from sidelight.models.model import Model
-from sidelight.models.particles import particles, room_for, thinned
 from sidelight.models.support import Support
-from sidelight.privacy.budget import Cost
+from sidelight.privacy.budget import Cost, less
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
-from sidelight.public.prior import LEAST_SAMPLE, Prior, fit_prior, pruned
+from sidelight.public.prior import Prior, fit_prior
 from sidelight.public.source import PublicRecords, PublicSource, WeightedRecords
 from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
-from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
-_PAIRS = 128
-"""So many pairs have ``max_particle_rounds``: with 41 attributes, 384 of 820 pairs are measured beyond the
-tree."""
+_FIRST_ROOM = 0.7
+"""Share of the size limit that the first round may use; later rounds may use more."""
 
 OnePublic = Table | WeightedRecords | Model | Prior
 Public = OnePublic | Sequence[OnePublic]
@@ -89,27 +87,29 @@ class Aperture(Mechanism):
     takes_groups = True
 
     max_rounds: int = 12
-    """Rounds with the tree, after the one-way marginals; three times as many if only pairs are asked for.
-    None where no budget is left for them."""
+    """Rounds with the tree; three times this number where the workload has nothing larger than pairs.
+    Otherwise twice where no public relation leads, and marginals that a tree cannot hold would be heard, but
+    not clearly."""
     particle_share: float = 0.5
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
     them. With 0 there are none."""
     max_particle_rounds: int = 64
-    """Most marginals that are measured then; as many again for every 128 pairs from 256 on, if only pairs are
-    asked for and so many could be heard."""
+    """Most marginals measured beyond the tree. In a workload of pairs, this number for each full 128 pairs,
+    as far as their noise lets them be heard."""
     one_way_share: float = 0.05
     """Share of the budget for all one-way marginals, at first."""
     max_asked_again: int = 12
-    """Most answers to single attributes beyond the first, each for so large a part of what is left; which,
-    and how many, noisy answers tell."""
+    """Most further answers to single attributes. Each takes one part in so many of what is left; noisy
+    answers decide which, and how many."""
     select_share: float = 0.1
     """Share of each round that selects."""
     contest_share: float = 0.04
     """Share of the budget that asks whether the public relations hold, where it can tell; 0 trusts them. Once
     more if there are several public tables."""
     mixture_share: float = 0.03
-    """Share of the budget that chooses how much to take of what stands beside the tree: other trees, and
-    public records. With 0 none is taken, and no public record is in the release."""
+    """Share of the budget that chooses what is taken of what stands beside the tree: other trees, and public
+    records. Where it cannot tell, it is not spent and both are; with 0 neither is, and no public record is in
+    the release."""
     total_share: float = 0.02
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 80.0
@@ -117,7 +117,7 @@ class Aperture(Mechanism):
     oversized: Oversized = "refuse"
     """What to do with workload marginals above the size limit."""
     seed: int = 0
-    """Splits the public records into halves; protects nobody."""
+    """Splits the public records, and draws particles and samples; no noise depends on it."""
 
     def __post_init__(self) -> None:
         _check.positive_integer(max_rounds=self.max_rounds, max_particle_rounds=self.max_particle_rounds)
@@ -131,37 +131,35 @@ class Aperture(Mechanism):
         _check.one_of(("refuse", "skip"), oversized=self.oversized)
 
     def run(self, curator: Curator, workload: Workload, *, public: Public | None = None) -> Outcome:
-        rho, closure = curator.allotment, workload.closure(curator.domain)
+        domain, rho, closure = curator.domain, curator.allotment, workload.closure(curator.domain)
         n = curator.total(rho.split(self.total_share)[0])
         arbiter = Arbiter.of(curator, closure, total=n, limit_mb=self.max_model_mb)
-        weights = {
-            c: w for c, w in scaled(closure).items() if mib(curator.domain.size(c)) <= self.max_model_mb
+        weights = {c: w for c, w in weights_of(closure).items() if mib(domain.size(c)) <= self.max_model_mb}
+        # How much of the workload holds each attribute.
+        holding: dict[Attrs, float] = {
+            c: w / sum(workload.weights) for c, w in closure.items() if len(c) == 1
         }
-        # MEASURE the one-way marginals.
+        # MEASURE every attribute.
         ones = [Marginal(c) for c in closure if len(c) == 1]
-        singles = [curator.measure(one, rho.split(self.one_way_share)[0] / len(ones)) for one in ones]
+        first = [curator.measure(one, rho.split(self.one_way_share)[0] / len(ones)) for one in ones]
         # ESTIMATE the public model, and SELECT which of its relations lead.
-        seen, prior = self._leading(arbiter, self.priors(public, curator.domain, closure), singles)
-        # MEASURE single attributes again where that is worth most.
-        mixture_cost = min(rho.split(self.mixture_share if prior.related else 0)[0], curator.remaining)
-        again = self._asked_again(arbiter, prior, singles, reach(workload, closure), keep=mixture_cost)
-        measurements = [*singles, *again]
-        spare = less(curator.remaining, mixture_cost)
-        cut = [attr for attr in seen.related if attr not in prior.related]
-        prior = self._with_room(arbiter, prior, measurements, spare)
-        model, beliefs = unasked = taken_in(prior, measurements, n)
-
-        beyond = self._particle_rounds(
-            model, list(weights), spare, curator.unit, most=self._most_particle_rounds(closure)
+        priors = self.priors(public, domain, closure)
+        seen, led = self._leading(arbiter, priors, first)
+        may_mix = bool(led.related and self.mixture_share)
+        for_mixture = arbiter.price(self.mixture_share if may_mix else 0)
+        # MEASURE attributes again where that is worth most.
+        singles = self._asked_again(arbiter, led, first, holding, for_mixture)
+        measurements, for_rounds = list(singles), less(curator.remaining, for_mixture)
+        model, beliefs = taken_in(led, singles, n)
+        plan = self._most_rounds(closure).schedule(
+            model, list(weights), for_rounds, curator.unit, is_led=bool(led.related)
         )
-        late, for_tree = spare.split(self.particle_share if beyond else 0)
-        rounds = min(self._most_rounds(closure), len(weights)) if for_tree else 0
-        for done in range(rounds):
-            select_cost, measure_cost = (for_tree / rounds).split(self.select_share)
+        for done in range(plan.rounds):
+            select_cost, measure_cost = (plan.for_tree / plan.rounds).split(self.select_share)
             stddev = marginal_stddev(measure_cost, curator.unit)
             allowed = tractable(
-                curator.domain, [*prior.sets, *beliefs.held], heard(model, list(weights), stddev=stddev),
-                limit_mb=self.max_model_mb * (0.7 + 0.3 * done / rounds),
+                domain, [*led.sets, *beliefs.held], heard_or_single(model, list(weights), stddev=stddev),
+                limit_mb=self.max_model_mb * (_FIRST_ROOM + (1 - _FIRST_ROOM) * done / plan.rounds),
             )  # fmt: skip
             # SELECT the marginal whose measuring is expected to improve the model most.
             score = ExpectedImprovement(
@@ -173,44 +171,41 @@ class Aperture(Mechanism):
             measurements.append(curator.measure(chosen, measure_cost).against(model))
             # ESTIMATE how far it strays from the model, then the model itself.
             beliefs.add(measurements[-1])
-            model = beliefs.estimate(model, last=done == rounds - 1)
-
-        while cut and (false := with_false_relations(unasked, beliefs.answers)) is not None:
-            # Where some proved false others may be: without them all answers are taken in anew.
-            cut.append(false)
-            prior = without_false_values(prior.without([false]), singles, n)
-            unasked = taken_in(prior, [*singles, *again], n)
-            model, beliefs = refitted(prior, measurements, n, limit_mb=self.max_model_mb)
-        # ESTIMATE what stands beside the tree, and what answers say without public relations; SELECT of them.
-        released, beliefs, taken = self._mixed(arbiter, (model, beliefs), measurements, mixture_cost)
-        if curator.remaining:
+            model = beliefs.estimate(model, last=done == plan.rounds - 1)
+        # ESTIMATE anew without the relations that answers contradict, if the arbiter cut off any.
+        cut = [attr for attr in seen.related if attr not in led.related]
+        cut, tree = self._cut_by_answers(cut, (model, beliefs), singles, measurements)
+        # ESTIMATE other trees, public records and a tree without public relations; SELECT what is released.
+        mix = Mixed(*tree) if not may_mix else mixed(
+            arbiter, tree, measurements, for_mixture, limit_mb=self.max_model_mb, seed=self.seed
+        )  # fmt: skip
+        released, late = mix.model, list[Measurement]()
+        if plan.beyond:
             # SELECT, MEASURE and ESTIMATE what no tree has to hold.
-            drawn = Reweighting(self._drawn(released), n)
-            measurements += measured_beyond(
-                curator, drawn, beliefs, weights,
-                cells=2 * self.max_model_mb * 2**20 / BYTES_PER_CELL,
-                most=beyond or self.max_particle_rounds, select_share=self.select_share,
+            released, late = measured_beyond(
+                curator, drawn(mix.model, limit_mb=self.max_model_mb, seed=self.seed), mix.beliefs, weights,
+                most=plan.beyond, select_share=self.select_share, limit_mb=self.max_model_mb,
             )  # fmt: skip
-            released = drawn.support
         # ESTIMATE once more, so that single attributes are as they were answered.
-        released = kept(released, measurements)
+        released = kept(released, [*measurements, *late])
         opening = Opening(
-            rounds=rounds,
-            asked_again=tuple(answer.query.attrs[0] for answer in again),
-            public_records=beliefs.prior.records,
-            public_marginals=tuple(attrs for attrs in beliefs.prior.sets if len(attrs) > 1),
-            marginals=tuple(_opened(beliefs, released, seen)),
-            particle_share=round(float(late) / float(spare), 4) if late else 0.0,
+            rounds=plan.rounds,
+            asked_again=tuple(answer.query.attrs[0] for answer in singles[len(first) :]),
+            public_records=mix.beliefs.prior.records,
+            public_marginals=tuple(attrs for attrs in mix.beliefs.prior.sets if len(attrs) > 1),
+            marginals=tuple(_opened(mix.beliefs, released, seen)),
+            particle_share=self.particle_share if plan.beyond else 0.0,
             cut=tuple(cut),
-            is_bare=taken is None,
-            records_share=None if not mixture_cost else sum(taken or [0.0]),
-            particle_rounds=len(measurements) - len(ones) - len(again) - rounds,
+            is_bare=mix.is_bare,
+            records_share=mix.share_beside,
+            particle_rounds=len(late),
             particles=len(released.records) if isinstance(released, Support) else 0,
         )
-        told = tuple(attr for attr in curator.domain.attrs if beliefs.prior.tells([attr]))
         return Outcome(
-            released, tuple(measurements), curator.events,
-            aperture=opening, public_attrs=told, dispersions=beliefs.dispersions(),
+            released, (*measurements, *late), curator.events, aperture=opening,
+            public_attrs=tuple(attr for attr in domain.attrs if mix.beliefs.prior.tells([attr])),
+            public_share=min(1.0, seen.records / max(priors[0].records, 1.0)),
+            dispersions=mix.beliefs.dispersions(),
         )  # fmt: skip
 
     def _leading(
@@ -218,35 +213,37 @@ class Aperture(Mechanism):
     ) -> tuple[Prior, Prior]:
         """The public data that are looked at, and what leads of them: all of it, or less."""
         n = arbiter.total
-        cost, _ = arbiter.curator.allotment.split(self.contest_share)
-        is_asked = bool(cost) and arbiter.tells(cost)
+        cost = arbiter.price(self.contest_share)
         seen = priors[0]
-        if len(priors) > 1 and is_asked:
+        if cost and len(priors) > 1:
             seen = priors[arbiter.best([taken_in(one, singles, n)[0] for one in priors], cost)]
         prior = without_false_values(seen, singles, n)
-        if prior.related and is_asked:
+        if cost and prior.related:
             candidates = [prior, *without_doubted(prior, singles, n)]
             models = [taken_in(one, singles, n)[0] for one in candidates]
             place, cut = arbiter.to_cut(models, prior.related, cost)
-            prior = without_false_values(prior.without(cut), singles, n) if cut else candidates[place]
+            prior = (
+                without_false_values(prior.without_relations(cut), singles, n) if cut else candidates[place]
+            )
         return seen, prior
 
     def _asked_again(
         self,
         arbiter: Arbiter,
         prior: Prior,
-        singles: Sequence[Measurement],
-        reach: Mapping[Attrs, float],
-        *,
+        first: Sequence[Measurement],
+        shares: Mapping[Attrs, float],
         keep: Cost,
     ) -> list[Measurement]:
-        """More answers to the single attributes whose answers leave most in doubt; ``keep`` is kept back."""
-        made, curator = list[Measurement](), arbiter.curator
-        while len(made) < self.max_asked_again and (spare := less(curator.remaining, keep)):
-            model, beliefs = taken_in(prior, [*singles, *made], arbiter.total)
+        """The first answers, and more to those attributes that stay in doubt; ``keep`` is kept back."""
+        made, curator = list(first), arbiter.curator
+        for _ in range(self.max_asked_again):
+            if not (spare := less(curator.remaining, keep)):
+                break
+            model, beliefs = taken_in(prior, made, arbiter.total)
             part = spare / self.max_asked_again
             asked = worth_asking_again(
-                beliefs, model, arbiter.judged, reach,
+                beliefs, model, arbiter.judged, shares,
                 stddev=marginal_stddev(part, curator.unit), later=marginal_stddev(spare, curator.unit),
             )  # fmt: skip
             if asked is None:
@@ -254,76 +251,29 @@ class Aperture(Mechanism):
             made.append(curator.measure(Marginal(asked), part))
         return made
 
-    def _mixed(
-        self, arbiter: Arbiter, fitted: Fitted, measurements: Sequence[Measurement], cost: Cost
-    ) -> tuple[GraphicalModel | Support, Beliefs, list[float] | None]:
-        """The tree with as much beside it as the arbiter says, or the bare one; beliefs; what was taken."""
-        model, beliefs = fitted
-        if not cost:
-            return model, beliefs, []
-        limit, prior = {"limit_mb": self.max_model_mb}, beliefs.prior
-        bare, alone = refitted(prior.without(prior.related), measurements, arbiter.total, **limit)
-        others = beside(prior, measurements, arbiter.total, **limit)
-        taken = arbiter.shares(model, others, bare, min(cost, arbiter.curator.remaining))
-        if taken is None:
-            return bare, alone, None
-        if not any(taken):
-            return model, beliefs, taken
-        room = self._room(model.domain)
-        drawn = particles(model, room=max(1, round(room * (1 - sum(taken)))), seed=self.seed)
-        parts = [(drawn, 1 - sum(taken))]
-        for (one, _), share in zip(others, taken, strict=True):
-            parts += (
-                [(thinned(one, most=max(1, round(room * share)), seed=self.seed), share)] if share else []
-            )
-        return Support.mixed(parts, total=arbiter.total), beliefs, taken
+    def _cut_by_answers(
+        self,
+        cut: list[str],
+        tree: Fitted,
+        singles: Sequence[Measurement],
+        measurements: Sequence[Measurement],
+    ) -> tuple[list[str], Fitted]:
+        """If some attributes were cut off, cut off others as long as answers contradict their relations."""
+        model, beliefs = tree
+        while cut:
+            start, _ = taken_in(beliefs.prior, singles, model.total)
+            if (false := with_false_relations(start, beliefs.prior, beliefs.answers)) is None:
+                break
+            cut = [*cut, false]
+            prior = without_false_values(beliefs.prior.without_relations([false]), singles, model.total)
+            model, beliefs = refitted(prior, measurements, model.total, limit_mb=self.max_model_mb)
+        return cut, (model, beliefs)
 
-    def _drawn(self, model: GraphicalModel | Support) -> Support:
-        if isinstance(model, Support):
-            return model
-        return particles(model, room=self._room(model.domain), seed=self.seed)
-
-    def _room(self, domain: Domain) -> int:
-        """How many particles there are: what is drawn errs by the drawing, however small a tree has to be."""
-        return max(LEAST_SAMPLE, room_for(domain, self.max_model_mb))
-
-    def _with_room(
-        self, arbiter: Arbiter, prior: Prior, singles: Sequence[Measurement], spare: Cost
-    ) -> Prior:
-        """The public tree with less room the more can be measured: its edges keep out those of answers."""
-        if not spare or not prior.related:
-            return prior
-        model, beliefs = taken_in(prior, singles, arbiter.total)
-        stddev = marginal_stddev((spare / self.max_rounds).split(self.select_share)[1], arbiter.curator.unit)
-        told = [c for c in arbiter.judged if prior.tells(c)]
-        share = left_to_public(beliefs, model, told, stddev=stddev) if told else 1.0
-        cells = share * self.max_model_mb / 2 * 2**20 / BYTES_PER_CELL
-        return replace(prior, model=pruned(prior.model, most_cells=cells))
-
-    def _particle_rounds(
-        self, model: GraphicalModel, candidates: Sequence[Attrs], spare: Cost, unit: Unit, *, most: int
-    ) -> int:
-        """How many marginals that no tree has to hold: as many as could be heard, or none."""
-        late, _ = spare.split(self.particle_share)
-        if not late or mib(SizeOracle(model.domain, candidates).cells) <= self.max_model_mb:
-            return 0  # a tree can hold all there is
-        times = most // self.max_particle_rounds
-        while times:
-            number = min(self.max_particle_rounds * times, len(candidates))
-            stddev = marginal_stddev((late / number).split(self.select_share)[1], unit)
-            if len(heard(model, candidates, stddev=stddev)) >= number:
-                return number
-            times //= 2
-        return 0
-
-    def _most_particle_rounds(self, closure: Collection[Attrs]) -> int:
-        """More where many pairs are asked for, and nothing larger: a tree holds few of them."""
-        pairs = sum(len(c) == 2 for c in closure) if max(map(len, closure)) == 2 else 0
-        return self.max_particle_rounds * max(1, pairs // _PAIRS)
-
-    def _most_rounds(self, closure: Iterable[Attrs]) -> int:
-        """Three times as many where nothing larger than pairs is asked for: a triple holds three of them."""
-        return self.max_rounds * (3 if max(map(len, closure)) == 2 else 1)
+    def _most_rounds(self, closure: Collection[Attrs]) -> MostRounds:
+        return most_rounds(
+            closure, rounds=self.max_rounds, beyond=self.max_particle_rounds, late_share=self.particle_share,
+            select_share=self.select_share, limit_mb=self.max_model_mb,
+        )  # fmt: skip
 
     def priors(self, public: Public | None, domain: Domain, closure: Mapping[Attrs, float]) -> list[Prior]:
         """All public data together; and each of several alone."""
@@ -356,7 +306,8 @@ class Aperture(Mechanism):
     def noisiest(
         self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
     ) -> Iterable[Gaussian | Laplace]:
-        any_marginal, ones = Marginal(()), sum(len(c) == 1 for c in workload.closure(domain))
+        closure, any_marginal = workload.closure(domain), Marginal(())
+        ones = sum(len(c) == 1 for c in closure)
         total = allotment.split(0 if unit.total_is_public else self.total_share)[0]
         first = allotment.split(self.one_way_share)[0]
         # Which of several tables, and which relations.
@@ -368,7 +319,6 @@ class Aperture(Mechanism):
                 "total_share, one_way_share, mixture_share and twice contest_share are together more than "
                 "the whole budget. Lower one of them."
             )
-        closure = workload.closure(domain)
         costs = [total, first / ones, *self._least_costs(type(allotment)(left), closure)]
         return [measuring(any_marginal, cost, unit) for cost in costs if cost]
 
@@ -376,18 +326,13 @@ class Aperture(Mechanism):
         """The least that a run pays for one more answer to an attribute, in a round, and beyond the tree."""
         if most := self.max_asked_again:
             yield rest * Fraction(most - 1, most) ** (most - 1) / most
-            rest = rest * Fraction(most - 1, most) ** most
-        late, for_tree = rest.split(self.particle_share)
-        yield (for_tree / self._most_rounds(closure)).split(self.select_share)[1]
-        yield (late / self._most_particle_rounds(closure)).split(self.select_share)[1]
+            # With 1, an answer takes all that is left, or none is asked for and the rounds have it.
+            rest = rest * Fraction(most - 1, most) ** most or rest
+        yield from self._most_rounds(closure).least_costs(rest)
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         closure = workload.closure(domain)
-        most = (
-            self.max_asked_again
-            + self._most_rounds(closure)
-            + (self._most_particle_rounds(closure) if self.particle_share else 0)
-        )
+        most = self.max_asked_again + self._most_rounds(closure).most
         _, measure_cost = (allotment / most).split(self.select_share)
         return Outlook(
             measurements=most + sum(len(c) == 1 for c in closure),
@@ -399,21 +344,15 @@ class Aperture(Mechanism):
         )
 
 
-def scaled(closure: Mapping[Attrs, float]) -> dict[Attrs, float]:
-    """Weights of at most 1. How many attributes a marginal has is no merit: more make for larger errors."""
+def weights_of(closure: Mapping[Attrs, float]) -> dict[Attrs, float]:
+    """w_c of the score: the root of how much of the workload holds an attribute of c on average, at most 1.
+
+    All are 1 where the workload asks for every attribute equally: larger marginals err more anyway. A root,
+    since twice the workload behind a marginal does not make its error twice as telling.
+    """
     means = {attrs: weight / len(attrs) for attrs, weight in closure.items()}
     largest = max(means.values())
-    return {attrs: mean / largest for attrs, mean in means.items()}
-
-
-def reach(workload: Workload, closure: Mapping[Attrs, float]) -> dict[Attrs, float]:
-    """The share of the workload that each marginal of its closure is a part of."""
-    return {attrs: weight / sum(workload.weights) for attrs, weight in closure.items()}
-
-
-def less(remaining: Cost, kept_back: Cost) -> Cost:
-    """What is left of the budget beyond what is kept back."""
-    return type(remaining)(max(remaining.value - kept_back.value, Fraction(0)))
+    return {attrs: (mean / largest) ** 0.5 for attrs, mean in means.items()}
 
 
 def _sources(public: Public, *, seed: int) -> list[PublicSource]:

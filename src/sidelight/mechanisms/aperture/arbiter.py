@@ -1,6 +1,8 @@
 """The arbiter: which description of the data leads, by its mean error on the workload.
 
-    k ~ odds_k · exp(−ε Σ_c w_c ‖x_c − μ_c^k‖₁ / 2Δ₁),      Σ_c w_c = 1                          select
+    k ~ odds_k · exp(−ε (h_k + Σ_c w_c ‖x_c − μ_c^k‖₁) / 2Δ₁),      Σ_c w_c = 1                  select
+
+h_k is n/100 for options that leave public data out, and 0 for all others.
 
 All candidates are functions of public data and of answers that were paid for, so the mean error of each moves
 by Δ₁ of a single marginal, however many marginals and candidates there are (select/judgement.py): a few
@@ -8,9 +10,11 @@ hundredths of the budget tell a good description from a false one. It is asked
 
 - **at the start**, after the answers to single attributes: which public relations hold? All of them; all but
   those of some attributes, for (nearly) every set of attributes; none; or nothing public at all;
-- **at the end**: how much of what stands beside the tree is mixed into it (other trees, and public records,
-  after the same answers), or whether all of it is worse than what the same answers say without public
-  relations.
+- **at the end**: are other trees, and public records, after the same answers, mixed into the tree? Or does
+  the tree of the same answers without any public relation err less than all of these?
+
+PRIVACY: ``choose`` is the only look, and is paid for; candidates, odds, handicaps, and whether to ask follow
+from public data and noisy answers.
 """
 
 import math
@@ -27,7 +31,7 @@ from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.privacy.budget import Cost
 from sidelight.privacy.event import Exponential
-from sidelight.public.prior import JUDGE_BY
+from sidelight.public.prior import even_part
 from sidelight.queries.query import Marginal
 from sidelight.select.judgement import Contest, LeastError, Said
 from sidelight.trees.triangulation import BYTES_PER_CELL
@@ -35,18 +39,15 @@ from sidelight.trees.triangulation import BYTES_PER_CELL
 Array = NDArray[np.float64]
 
 _FAITH = 2.0
-"""Log-odds, before the arbiter looks, of all public relations against all sets that may be cut off; likewise
-against all models without what the answers contradict."""
+"""Log-odds, before the arbiter looks, of all public relations against all sets that may be cut off, and
+against all models without what the answers contradict; at the end, of taking other trees, and records."""
 _MOST_SETS = 2**14
 """Most sets of attributes that may be cut off, among which the arbiter chooses."""
 _MATTERS = 0.01
 """Mean error, as a share of n, that leaving out public data has to save: less may be made up for by what is
 measured afterwards."""
 _TELLS = 0.1
-"""Share of n that the arbiter has to tell apart to be asked at the start: else chance decided, not data."""
-_PARTS = (0.0, 0.5, 1.0)
-_LIKING = 3.0
-"""Log-odds of taking all against none, of others and of records alike."""
+"""Share of n that the arbiter has to tell apart to be asked: else chance decided, not data."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Arbiter:
         most = limit_mb * 2**20 / BYTES_PER_CELL
         parts = {part for attrs in closure for part in combinations(attrs, len(attrs) - 1)}
         whole = [attrs for attrs in closure if attrs not in parts and curator.domain.size(attrs) <= most]
-        judged = whole[:: max(1, len(whole) // JUDGE_BY)] or [c for c in closure if len(c) == 1]
+        judged = even_part(whole) or [c for c in closure if len(c) == 1]
         return cls(curator, {attrs: closure[attrs] for attrs in judged}, total)
 
     @property
@@ -78,11 +79,18 @@ class Arbiter:
         """Which option errs least, as far as the noise lets one see."""
         return self.curator.choose([Marginal(attrs) for attrs in self.judged], contest, cost)
 
-    def tells(self, cost: Cost) -> bool:
-        """Whether so much budget tells candidates apart: 2Δ₁/ε records make one e times as likely."""
+    def price(self, share: float) -> Cost:
+        """What a question costs: this share of the budget, or nothing where so much would not tell.
+
+        2Δ₁/ε records make one candidate e times as likely as another.
+        """
+        cost = min(self.curator.allotment.split(share)[0], self.curator.remaining)
+        if not cost:
+            return cost
         delta = Fraction(self.curator.unit.l1)
         event = Exponential.at(cost, what="a choice", sensitivity=delta, candidates=2)
-        return bool(2 * event.sensitivity / event.epsilon < _TELLS * self.total)
+        is_told = 2 * event.sensitivity / event.epsilon < _TELLS * self.total
+        return cost if is_told else cost.split(0)[0]
 
     def best(self, models: Sequence[ManyCountSource], cost: Cost) -> int:
         """Which of several models errs least; all are as likely beforehand."""
@@ -90,45 +98,51 @@ class Arbiter:
         return self.choose(LeastError(models, each, weights=self.weights, total=self.total), cost)
 
     def to_cut(
-        self, models: Sequence[ManyCountSource], open_: Sequence[str], cost: Cost
+        self, models: Sequence[ManyCountSource], related: Sequence[str], cost: Cost
     ) -> tuple[int, list[str]]:
-        """Which model leads, by its place; and which of the open attributes are to be cut off if the first.
+        """Which model leads, by its place; and which related attributes are to be cut off if the first does.
 
         All models follow the answers to single attributes, and the first has all public relations. Cutting
         off needs no fit: it says its own marginal of the rest, times what is cut off.
         """
-        sets, others = sets_to_cut(len(open_)), len(models) - 1
+        sets, others = sets_to_cut(len(related)), len(models) - 1
         contest = Contest(
-            models, cut_off(self.curator.domain, open_, sets, others), weights=self.weights, total=self.total,
-            log_odds=odds_of_cuts(len(open_), others),
+            models, cut_off(self.curator.domain, related, sets, others),
+            weights=self.weights, total=self.total, log_odds=odds_of_cuts(sets, others),
             handicaps=[0.0] + [_MATTERS * self.total] * (len(sets) + others - 1),
         )  # fmt: skip
         chosen = self.choose(contest, cost)
         if chosen >= len(sets):
             return 1 + chosen - len(sets), []
-        return 0, [attr for attr, is_cut in zip(open_, sets[chosen], strict=True) if is_cut]
+        return 0, [attr for attr, is_cut in zip(related, sets[chosen], strict=True) if is_cut]
 
     def shares(
         self, model: ManyCountSource, beside: Sequence[tuple[ManyCountSource, float]], bare: ManyCountSource,
         cost: Cost,
     ) -> list[float] | None:  # fmt: skip
-        """The share to take of each of those beside the tree, up to its most; None if the bare one wins."""
-        options, log_odds = list[list[float]](), list[float]()
-        for parts in product(_PARTS, repeat=len(beside)):
+        """How much of each model in ``beside`` is mixed in: its largest share, or 0; None if ``bare`` wins.
+
+        With nothing to pay, nobody is asked, and all are mixed in.
+        """
+        choices = list[list[float]]()
+        for are_taken in product((False, True), repeat=len(beside)):
             left, taken = 1.0, list[float]()
-            for part, (_, most) in zip(parts, beside, strict=True):
-                taken.append(left * part * most)
+            for is_taken, (_, most) in zip(are_taken, beside, strict=True):
+                taken.append(left * most * is_taken)
                 left -= taken[-1]
-            options.append([left, *taken, 0.0])
-            log_odds.append(_LIKING * sum(parts))
-        options.append([0.0] * (1 + len(beside)) + [1.0])
-        log_odds.append(_LIKING * len(beside) - 2 * _FAITH)
+            choices.append(taken)
+        if not cost:
+            return choices[-1]
+        bare_alone = [0.0] * (1 + len(beside)) + [1.0]
         contest = LeastError(
-            [model, *(one for one, _ in beside), bare], options, weights=self.weights, total=self.total,
-            log_odds=log_odds, handicaps=[0.0] * (len(options) - 1) + [_MATTERS * self.total],
+            [model, *(one for one, _ in beside), bare],
+            [*([1 - sum(taken), *taken, 0.0] for taken in choices), bare_alone],
+            weights=self.weights, total=self.total,
+            log_odds=[*(_FAITH * sum(map(bool, taken)) for taken in choices), 0.0],
+            handicaps=[0.0] * len(choices) + [_MATTERS * self.total],
         )  # fmt: skip
-        _, *taken, none = options[self.choose(contest, cost)]
-        return None if none else taken
+        chosen = self.choose(contest, cost)
+        return choices[chosen] if chosen < len(choices) else None
 
 
 def sets_to_cut(attributes: int) -> NDArray[np.bool_]:
@@ -146,22 +160,22 @@ def sets_to_cut(attributes: int) -> NDArray[np.bool_]:
     return sets
 
 
-def odds_of_cuts(attributes: int, others: int) -> list[float]:
+def odds_of_cuts(sets: NDArray[np.bool_], others: int) -> list[float]:
     """Log-odds of all sets to cut off: each size is as likely as any other; and of other models."""
-    sizes = sets_to_cut(attributes).sum(axis=1).tolist()
+    attributes, sizes = sets.shape[1], sets.sum(axis=1).tolist()
     even = [math.log(attributes) + math.log(math.comb(attributes, size)) for size in sizes[1:]]
     return [0.0, *(-_FAITH - one for one in even), *[-_FAITH - math.log(max(others, 1))] * others]
 
 
-def cut_off(domain: Domain, open_: Sequence[str], sets: NDArray[np.bool_], others: int) -> Said:
+def cut_off(domain: Domain, related: Sequence[str], sets: NDArray[np.bool_], others: int) -> Said:
     """What is said of a marginal when some of its attributes are cut off; and by other models."""
 
     def said(attrs: Attrs, answers: Sequence[Array]) -> tuple[Iterable[Array], NDArray[np.intp]]:
         table = answers[0].reshape(domain.project(attrs).shape)
-        held = [axis for axis, attr in enumerate(attrs) if attr in open_]
+        held = [axis for axis, attr in enumerate(attrs) if attr in related]
         which = np.zeros(len(sets), dtype=np.intp)
         for bit, axis in enumerate(held):
-            which += sets[:, open_.index(attrs[axis])].astype(np.intp) << bit
+            which += sets[:, related.index(attrs[axis])].astype(np.intp) << bit
         after = 2 ** len(held) + np.arange(others)
         return (*(cut_apart(table, some) for some in _subsets(held)), *answers[1:]), np.append(which, after)
 

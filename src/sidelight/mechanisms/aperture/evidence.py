@@ -8,10 +8,9 @@ fit, and what is expected of the marginals that were not measured.
 PRIVACY: functions of public data, noisy answers and the model; post-processing.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +25,11 @@ from sidelight.select.improvement import Profile, Prospect
 from sidelight.uncertainty.dispersion import Evidence, PooledSpread, SpreadPrior, mass_of
 
 Array = NDArray[np.float64]
-Follower = TypeVar("Follower", bound=CountSource)
 Kind = tuple[bool, bool]
 
 _APART = 0.1
 """The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
 of women alone, need not be so in others."""
-TELLING = 1.0
-"""An answer contradicts a model where it is e times as likely under a spread above 1."""
-_MOST_FIRST = 16
-"""How many answers are followed before others are tried: each takes a fit, and tables may be wide."""
-_UNTOLD = 10
-"""Where public data tell of half of the attributes, relations that they do not tell of are thought to move a
-tenth of the variance that anything could."""
 _MOST_CELL_TRUST = 0.9999
 """Most that a single cell follows its own noisy answer: more only makes the fit slow."""
 
@@ -75,6 +66,8 @@ class Beliefs:
             for is_single in (True, False)
         }
         self.held: dict[Attrs, Belief] = {}
+        self._holding: dict[str, dict[Attrs, tuple[float, int]]] = {}
+        """For each attribute, the measured marginals with it: how precise they are, and how many cells."""
 
     @cached_property
     def start(self) -> GraphicalModel:
@@ -90,34 +83,21 @@ class Beliefs:
         """Take in a noisy answer, which carries what the model before it had predicted."""
         attrs = measurement.query.attrs
         before = self.held.get(attrs)
-        self.held[attrs] = self._tried(measurement if before is None else merged(before.answers, measurement))
+        belief = self._tried(measurement if before is None else merged(before.answers, measurement))
+        self.held[attrs] = belief
+        for attr in attrs:
+            known = self._holding.setdefault(attr, {})
+            known[attrs] = belief.answers.precision, self.prior.domain.size(attrs)
 
-    def add_all(
-        self, measurements: Sequence[Measurement], model: Follower, follow: Callable[[Follower], Follower]
-    ) -> Follower:
-        """Take in answers that came at once, the most telling first; returns the model as it then is.
+    def add_singles(self, measurements: Sequence[Measurement], model: CountSource) -> None:
+        """Take in answers to single attributes that came at once, each held against the same model."""
+        for answer in merged_singly(measurements).values():
+            self.add(answer.against(model))
 
-        One attribute that is off takes others with it. So each answer is held against a model that follows
-        those before it: what they explain is not held against public data twice, and noise that agrees with
-        it is not believed for that. ``follow`` brings a model to all answers taken in so far; it is not
-        called for those, taken in last, that tell of nothing.
-        """
-        waiting = merged_singly(measurements)
-        for _ in range(min(len(waiting), _MOST_FIRST)):
-            tried = {c: self._tried(one.against(model)) for c, one in waiting.items()}
-            first = max(tried, key=lambda c: self._telling(c, tried[c]))
-            if self._telling(first, tried[first]) <= TELLING:
-                break
-            self.held[first] = tried[first]
-            waiting.pop(first)
-            model = follow(model)
-        self.held |= {c: self._tried(one.against(model)) for c, one in waiting.items()}
-        return model
-
-    def doubt(self, measurement: Measurement) -> tuple[float, float]:
-        """How much an answer speaks against q alone; and how likely it is, up to a constant: logarithms."""
-        against = measurement.against(self.start)
-        return self._telling(measurement.query.attrs, self._tried(against)), self.log_chance(against)
+    def doubt(self, measurement: Measurement) -> float:
+        """How much an answer speaks against q alone: a logarithm."""
+        belief = self._tried(measurement.against(self.start))
+        return self._spread[self.kind(measurement.query.attrs)].telling(belief.likelihood)
 
     def log_chance(self, measurement: Measurement) -> float:
         """How likely an answer is around what was predicted, up to a constant: a logarithm."""
@@ -141,11 +121,35 @@ class Beliefs:
             attrs: pooled[self.kind(attrs)].median(belief.likelihood) for attrs, belief in self.held.items()
         }
 
-    def pull(self, attrs: Attrs, spread: float) -> Array:
-        """s_ci/σ_c² of every cell: how strongly an estimate is drawn to its answer, against n KL."""
-        evidence = self.held[attrs].evidence
-        most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) / evidence.mass
-        return np.minimum(spread * evidence.sampling * evidence.measurement.precision, most)
+    def pulled(self) -> dict[Attrs, Pulled]:
+        """How strongly an estimate is drawn to each answer, against n KL: by s_c(1 + R)/σ_c² in every cell.
+
+        An answer about several attributes tells of each of them as well. Where no public data tell of an
+        attribute, that part of the answer is followed as far as the attribute strays, by s_a and not by s_c:
+        a weak relation is no reason to doubt what the same answer says of the attribute alone.
+        """
+        strengths = {c: s * self.held[c].evidence.sampling for c, s in self.spreads().items()}
+        found = dict[Attrs, Pulled]()
+        for attrs, strength in strengths.items():
+            own = self.held[attrs]
+            said = [(strength * own.answers.precision, own.answers.answer)]
+            if len(attrs) == 1 and not self.prior.tells(attrs):
+                said += self._said_beside(attrs[0], strengths)
+            pull = sum(one for one, _ in said)
+            answer = np.asarray(sum(one * about for one, about in said) / pull)
+            most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) / own.evidence.mass
+            found[attrs] = Pulled(answer, np.minimum(pull, most))
+        return found
+
+    def _said_beside(self, attr: str, strengths: Mapping[Attrs, float]) -> Iterator[tuple[float, Array]]:
+        """What larger answers say of one attribute, each with the pull that its own strength lacks."""
+        for attrs, (precision, cells) in self._holding[attr].items():
+            lacking = strengths[(attr,)] - strengths[attrs]
+            if len(attrs) > 1 and lacking > 0:
+                shape, axis = self.prior.domain.project(attrs).shape, attrs.index(attr)
+                others = tuple(place for place in range(len(attrs)) if place != axis)
+                said = self.held[attrs].answers.answer.reshape(shape).sum(axis=others)
+                yield lacking * precision * said.size / cells, said
 
     def dispersions(self) -> dict[Attrs, tuple[float, float]]:
         """s(1 + R) of each measured marginal, its spread around what drawing n records gives; and 1 + R."""
@@ -157,40 +161,34 @@ class Beliefs:
     def estimate(self, start: GraphicalModel, *, last: bool = False) -> GraphicalModel:
         """The model that stays close to q, and follows each answer as far as its noise and spread say.
 
-        minimise  n KL(p ‖ q) + Σ_c Σ_i ½ (s_ci/σ_c²) (n p_ci − y_ci)²,   s_ci = s_c v_i/μ_i
+        minimise  n KL(p ‖ q) + Σ_c Σ_i ½ a_ci (n p_ci − y_ci)²,   a_ci = min(s_c (1 + R)/σ_c², 9999/μ_i)
         """
-        answers = {
-            attrs: Pulled(self.held[attrs].answers.answer, self.pull(attrs, spread))
-            for attrs, spread in self.spreads().items()
-        }
-        return following(start, self.prior.model.potentials, answers, total=self.total, last=last)
+        return following(start, self.prior.model.potentials, self.pulled(), total=self.total, last=last)
 
     def prospect(self, attrs: Attrs, counts: Array, *, weight: float = 1.0) -> Prospect:
         """What a candidate may be worth, from the model's answer to it; by a weight of at most 1."""
         mass = mass_of(counts.reshape(-1), total=self.total, cells=counts.size)
-        # A root: twice the workload behind a marginal does not make its error twice as telling.
-        return Prospect(Profile.of(self.sampling(attrs) * mass), self.precision(attrs), weight**0.5)
+        return Prospect(Profile.of(self.sampling(attrs) * mass), self.precision(attrs), weight)
 
     def precision(self, attrs: Attrs) -> float:
-        """What measured marginals that hold these attributes say about each cell of theirs."""
-        size = self.prior.domain.size
+        """The precision on each cell of this marginal, from all measured marginals that hold it."""
+        wanted = set(attrs)
+        holding = min((self._holding.get(attr, {}) for attr in attrs), key=len)
+        size = self.prior.domain.size(attrs)
         return sum(
-            belief.answers.precision * size(attrs) / size(other)
-            for other, belief in self.held.items()
-            if set(attrs) <= set(other)
+            precision * size / cells
+            for other, (precision, cells) in holding.items()
+            if wanted.issubset(other)
         )
 
     def sampling(self, attrs: Attrs) -> float:
         """1 + R: R private records for each public one that tells of all these attributes.
 
-        Where none does, the truth may be off by as much as its mean; relations by a third of it, where public
-        data tell of half of the attributes.
+        Where none does, the truth may be off by as much as its mean.
         """
         if self.prior.tells(attrs):
             return 1 + self.total / min(self.prior.records_by_attribute[attr] for attr in attrs)
-        told = sum(records > 0 for records in self.prior.records_by_attribute.values())
-        is_beside = len(attrs) > 1 and 2 * told >= len(self.prior.domain)
-        return 1 + self.total / (self.prior.domain.size(attrs) * (_UNTOLD if is_beside else 1))
+        return 1 + self.total / self.prior.domain.size(attrs)
 
     def kind(self, attrs: Attrs) -> Kind:
         """Whether it is one attribute, and whether public records tell of all there are.
@@ -205,15 +203,10 @@ class Beliefs:
         evidence = Evidence(answers, self.total, self.sampling(attrs))
         return Belief(evidence, evidence.log_likelihood(self._spread[self.kind(attrs)].grid))
 
-    def _telling(self, attrs: Attrs, belief: Belief) -> float:
-        return self._spread[self.kind(attrs)].telling(belief.likelihood)
-
 
 def merged(first: Measurement, second: Measurement) -> Measurement:
-    """Two answers to one query as one, by inverse variance; against what the first was held against."""
-    precision = first.precision + second.precision
-    answer = (first.precision * first.answer + second.precision * second.answer) / precision
-    return Measurement(first.query, answer, precision**-0.5, first.predicted)
+    """Two answers to one query as one, against what the first was held against."""
+    return replace(first.averaged(second), predicted=first.predicted)
 
 
 def merged_singly(measurements: Sequence[Measurement]) -> dict[Attrs, Measurement]:

@@ -1,6 +1,6 @@
-"""Answers to single attributes that were paid for are kept: no release strays from them beyond their noise.
+"""Answers to single attributes that were paid for are kept: the release moves back to within their noise.
 
-    x ← close to x, with  |z| ≤ 4  in every cell of every attribute  and  Σ z² ≤ F + √(18F)  over all of them
+    x′ ← close to x, with  |z| ≤ 4  in every cell of every attribute  and  Σ z² ≤ F + √(18F)  over all of them
 
 where z is the cell's distance to its answer over σ, and F the number of cells less that of attributes: the
 total is known, so each attribute has one cell less to err in.
@@ -31,6 +31,7 @@ _MOST_OFF = 4.0
 _FIRM = 100.0
 """How strongly a tree is pulled to where it should be, in units of the noise's precision."""
 _SWEEPS = 10
+"""Passes over all attributes, each of which is met exactly in its turn."""
 
 
 def kept(model: GraphicalModel | Support, measurements: Sequence[Measurement]) -> GraphicalModel | Support:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.arbiter import cut_apart
-from sidelight.mechanisms.aperture.evidence import TELLING, Beliefs
+from sidelight.mechanisms.aperture.evidence import Beliefs, merged_singly
 from sidelight.mechanisms.aperture.reweighting import Reweighting, evenness, lowered
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.particles import drawn_from, room_for
@@ -19,6 +19,8 @@ from sidelight.trees.triangulation import BYTES_PER_CELL
 
 Fitted = tuple[GraphicalModel, Beliefs]
 
+_CONTRADICTS = 1.0
+"""An answer contradicts a model where it is e times as likely under a spread above 1."""
 _MOST_LEFT_OUT = 16
 """Most priors that leave out attributes in doubt."""
 
@@ -26,7 +28,8 @@ _MOST_LEFT_OUT = 16
 def taken_in(prior: Prior, singles: Sequence[Measurement], total: float) -> Fitted:
     """q after the answers to single attributes, and what they say of it."""
     beliefs = Beliefs(prior, total)
-    return beliefs.estimate(beliefs.add_all(singles, beliefs.start, beliefs.estimate)), beliefs
+    beliefs.add_singles(singles, beliefs.start)
+    return beliefs.estimate(beliefs.start), beliefs
 
 
 def without_doubted(prior: Prior, singles: Sequence[Measurement], total: float) -> list[Prior]:
@@ -35,11 +38,13 @@ def without_doubted(prior: Prior, singles: Sequence[Measurement], total: float) 
     Those that are left out lose their relations. At most half are: last comes no public data at all.
     """
     told = Beliefs(prior, total)
-    doubt = {one.query.attrs[0]: told.doubt(one)[0] for one in singles}
-    order = sorted((a for a in prior.related if doubt[a] > TELLING), key=lambda a: -doubt[a])
+    doubt = {one.query.attrs[0]: told.doubt(one) for one in singles}
+    order = sorted((a for a in prior.related if doubt[a] > _CONTRADICTS), key=lambda a: -doubt[a])
     order = order[: len(prior.related) // 2]
     numbers = _numbers(len(order))
-    found = [without_false_values(prior.without(order[:number]), singles, total) for number in numbers]
+    found = [
+        without_false_values(prior.without_relations(order[:number]), singles, total) for number in numbers
+    ]
     return [*found, Prior.nothing(prior.domain)]
 
 
@@ -58,39 +63,34 @@ def _numbers(doubted: int) -> list[int]:
 def without_false_values(prior: Prior, singles: Sequence[Measurement], total: float) -> Prior:
     """Without public values that have no relations, where the answers are likelier without them."""
     told, untold = Beliefs(prior, total), Beliefs(Prior.nothing(prior.domain), total)
-    alone = {one.query.attrs[0]: one for one in singles if one.query.attrs[0] not in prior.related}
+    alone = {a: one for (a,), one in merged_singly(singles).items() if a not in prior.related}
     known = {a: one for a, one in alone.items() if prior.tells([a])}
     # One model after the other: only the one used last is kept ready.
-    without = {a: untold.doubt(one)[1] for a, one in known.items()}
-    gains = {a: without[a] - told.doubt(one)[1] for a, one in known.items()}
-    false, more = set[str](), {""}
-    while more:
-        # The more of them are false, the likelier is another: Laplace's rule of succession.
-        log_odds = math.log((1 + len(false)) / max(1, len(gains) - len(false)))
-        more = {a for a, gain in gains.items() if gain + log_odds > 0} - false
-        false |= more
-    return prior.without((), forgotten=false) if false else prior
+    without = {a: untold.log_chance(one.against(untold.start)) for a, one in known.items()}
+    gains = {a: without[a] - told.log_chance(one.against(told.start)) for a, one in known.items()}
+    # Beforehand one of them is thought to be false; where most prove to be, none of them is believed.
+    false = {a for a, gain in gains.items() if gain > math.log(len(gains))}
+    false = set(gains) if 2 * len(false) > len(gains) else false
+    return prior.without_values(false) if false else prior
 
 
-def with_false_relations(told: Fitted, answers: Iterable[Measurement]) -> str | None:
+def with_false_relations(model: GraphicalModel, prior: Prior, answers: Iterable[Measurement]) -> str | None:
     """The attribute whose public relations these answers contradict most; None if they rather hold.
 
-    ``told`` follows the answers to single attributes alone. Every other answer is held against what it says,
-    and against the same with an attribute cut off: the false one is what many contradictions share.
+    ``model`` is the prior after the answers to single attributes alone. Every other answer is held against
+    it, and against the same with an attribute cut off: the false one is what many contradictions share.
     """
-    model, beliefs = told
-    prior = beliefs.prior
-    apart = Beliefs(prior.without(prior.related), beliefs.total)
+    as_told, apart = (Beliefs(one, model.total) for one in (prior, prior.without_relations(prior.related)))
     # Beforehand one attribute is thought to be false.
     gains = dict.fromkeys(prior.related, -math.log(max(1, len(prior.related))))
     for one in answers:
         attrs = one.query.attrs
         if len(related := [attr for attr in attrs if attr in gains]) > 1:
             table = model.count(attrs).reshape(prior.domain.project(attrs).shape)
-            as_told = beliefs.log_chance(replace(one, predicted=table.reshape(-1)))
+            before = as_told.log_chance(replace(one, predicted=table.reshape(-1)))
             for attr in related:
                 cut = cut_apart(table, [attrs.index(attr)]).reshape(-1)
-                gains[attr] += apart.log_chance(replace(one, predicted=cut)) - as_told
+                gains[attr] += apart.log_chance(replace(one, predicted=cut)) - before
     return max((attr for attr in gains if gains[attr] > 0), key=lambda attr: gains[attr], default=None)
 
 
@@ -118,7 +118,8 @@ def beside(
     found = list[tuple[Support, float]]()
     if prior.sample is not None:
         records = Reweighting(prior.sample, total).follow(measurements, Beliefs(prior, total))
-        found.append((records, lowered(prior.sample_share, evenness(records) / evenness(prior.sample))))
+        evener = min(1.0, evenness(records) / evenness(prior.sample))
+        found.append((records, lowered(prior.sample_share, evener)))
     if prior.others:
         room = max(LEAST_SAMPLE, room_for(prior.domain, limit_mb / 2)) // len(prior.others)
         drawn = list[tuple[Support, float]]()

@@ -1,6 +1,6 @@
 """Weighted records that follow noisy answers, as a tree of the same beliefs does.
 
-    r = argmin  n KL(r ‖ records) + Σ_c Σ_i ½ (s_ci/σ_c²) (n r_ci − y_ci)²
+    r = argmin  n KL(r ‖ records) + Σ_c Σ_i ½ a_ci (n r_ci − y_ci)²
 
 A tree keeps a few dozen marginals within its size. Records keep everything, and the sampling error of
 everything; and reweighted, they follow any number of marginals. APERTURE does so twice: with public records
@@ -13,7 +13,7 @@ exp(Σ_c θ_c).
 PRIVACY: functions of public data, of released models and of noisy answers; post-processing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs
 from sidelight.fit.balance import MOST_TILT, potential
+from sidelight.fit.following import Pulled
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.models.support import Support, tally, tilt
@@ -59,46 +60,45 @@ class Reweighting:
         return self._now.count_each(wanted)
 
     def rest(self, beliefs: Beliefs) -> None:
-        """Take the weights as they are for the optimum, given all answers so far."""
-        for attrs, spread in beliefs.spreads().items():
-            gap = beliefs.held[attrs].answers.answer - self.count(attrs).reshape(-1)
-            tilts = np.clip(beliefs.pull(attrs, spread) * gap, -MOST_TILT, MOST_TILT)
+        """Count the weights as optimal for the answers so far: θ_c = a_c (y_c − n r_c), as at the optimum.
+
+        Later fits start from here, and go on weighing earlier answers.
+        """
+        for attrs, one in beliefs.pulled().items():
+            gap = one.answer - self.count(attrs).reshape(-1)
+            tilts = np.clip(one.pull * gap, -MOST_TILT, MOST_TILT)
             self._potentials[attrs] = tilts.astype(np.float32)
 
     def follow(self, measurements: Sequence[Measurement], beliefs: Beliefs) -> Support:
         """Take in noisy answers, single attributes first; beliefs are about these records."""
         singles = [m for m in measurements if len(m.query.attrs) == 1]
-        beliefs.add_all(singles, self, lambda _: self._follow(beliefs, list(beliefs.held)[-1:]))
-        self._follow(beliefs, [attrs for attrs in beliefs.held if attrs not in self._potentials])
+        beliefs.add_singles(singles, self)
+        self._pass(beliefs.pulled(), beliefs.held)
         for measurement in measurements:
             if len(measurement.query.attrs) > 1:
                 beliefs.add(measurement.against(self))
-                self._follow(beliefs, [measurement.query.attrs])
+                self._pass(beliefs.pulled(), [measurement.query.attrs])
         self.settle(beliefs, passes=PASSES)
         return self.support
 
     def settle(self, beliefs: Beliefs, *, passes: int) -> None:
         """Go over all answers at most so many times, until hardly anything moves."""
         # Single attributes last, so that what was paid for them is kept.
-        order = sorted(beliefs.held, key=lambda attrs: -len(attrs))
+        order, pulled = sorted(beliefs.held, key=lambda attrs: -len(attrs)), beliefs.pulled()
         for _ in range(passes):
-            if self._pass(beliefs, order) < _CLOSE:
+            if self._pass(pulled, order) < _CLOSE:
                 break
 
-    def _follow(self, beliefs: Beliefs, some: Sequence[Attrs]) -> "Reweighting":
-        self._pass(beliefs, some)
-        return self
-
-    def _pass(self, beliefs: Beliefs, some: Iterable[Attrs]) -> float:
+    def _pass(self, pulled: Mapping[Attrs, Pulled], some: Iterable[Attrs]) -> float:
         """Solve for one marginal at a time: its potential, all others as they are.
 
         Returns the most that a marginal moved by, as a share of all records.
         """
-        n, weights, furthest, spreads = self._now.total, self._weights, 0.0, beliefs.spreads()
+        n, weights, furthest = self._now.total, self._weights, 0.0
         for attrs in some:
-            answer, cells = beliefs.held[attrs].answers.answer, self._now.cells(attrs)
+            answer, pull, cells = pulled[attrs].answer, pulled[attrs].pull, self._now.cells(attrs)
             before = self._potentials.get(attrs, np.zeros(answer.size)).astype(np.float64)
-            share, pull = tally(cells, weights, answer.size) / n, beliefs.pull(attrs, spreads[attrs])
+            share = tally(cells, weights, answer.size) / n
             after = potential(share, before, answer=answer, pull=pull, total=n).astype(np.float32)
             ratio = np.exp(np.subtract(after, before, out=before), out=before)
             furthest = max(furthest, float(share @ np.abs(ratio - 1)))

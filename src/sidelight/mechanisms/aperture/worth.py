@@ -1,12 +1,4 @@
-"""APERTURE asks again: of single attributes, the one whose noisy answers leave most in doubt.
-
-    a ← argmax  w_a [ √(R² + e_a(σ)²) − √(R² + e_a(σ′)²) ]                                        free
-
-An attribute that public data have wrong takes every marginal with it that holds it or depends on it, a share
-w_a of the workload; and noisy answers alone tell where that is, so nothing is paid for selecting. e_a(σ) is
-the error that is expected of the attribute with noise of σ, averaged over how far the truth may stray, and σ′
-is the noise after one more answer. R is the expected error of what the workload asks for otherwise. Marginals
-that are measured later tell of single attributes, too: both σ count what is to come.
+"""What is worth measuring: which attribute again, and which marginals are heard above their noise.
 
 PRIVACY: what is asked follows from public data and noisy answers; every answer is paid for.
 """
@@ -26,22 +18,30 @@ _LEAST_GAIN = 0.01
 """Of the expected error, for a twelfth of the budget: what a twelfth is worth anywhere, since errors fall at
 least about as the eighth root of the budget, whoever spends it (AIM and JAM in docs/papers/jam.md)."""
 _MOST_NOISE = 4.0
-"""Of n, summed over the cells of a marginal: an answer with more noise tells a twentieth of what there is."""
+"""Most noise of an answer that is heard, as a share of n: σ times the marginal's effective cells."""
 
 
 def worth_asking_again(
     beliefs: Beliefs,
     model: GraphicalModel,
     whole: Sequence[Attrs],
-    reach: Mapping[Attrs, float],
+    shares: Mapping[Attrs, float],
     *,
     stddev: float,
     later: float,
 ) -> Attrs | None:
     """The single attribute that promises most with noise of this σ, if it is enough.
 
-    ``whole`` is what the workload asks for, ``reach`` the share of it that holds each attribute; ``later`` is
-    the noise if all that is left went to those evenly.
+        a ← argmax  w_a [ √(E² + e_a(σ)²) − √(E² + e_a(σ′)²) ]
+
+    An attribute that public data have wrong takes every marginal with it that holds it or depends on it, a
+    share w_a of the workload; and noisy answers alone tell where that is, so nothing is paid for selecting.
+    e_a(σ) is the error that is expected of the attribute with noise of σ, averaged over how far the truth may
+    stray, and σ′ is the noise after one more answer. E is the expected error of what the workload asks for
+    otherwise. Marginals that are measured later tell of single attributes, too: both σ count what is to come.
+
+    ``whole`` are the marginals that are judged by, ``shares`` says how much of the workload holds each
+    attribute; ``later`` is σ of one answer that took all that is left.
     """
     rest = _expected_error(beliefs, model, whole)
     pooled, gains = beliefs.pooled(), dict[Attrs, float]()
@@ -54,47 +54,40 @@ def worth_asking_again(
         )
         chance = likely.density * belief.likelihood
         gain = chance @ (np.hypot(rest, before) - np.hypot(rest, after)) / chance.sum()
-        gains[attrs] = reach[attrs] * float(gain)
+        gains[attrs] = shares[attrs] * float(gain)
     best = max(gains, key=lambda attrs: gains[attrs])
     return best if gains[best] > _LEAST_GAIN * rest else None
 
 
 def heard(model: GraphicalModel | Support, candidates: Sequence[Attrs], *, stddev: float) -> list[Attrs]:
-    """Those that noise of this σ would not swamp if nothing were known of them; else single attributes.
+    """Those that noise of this σ would not swamp if nothing were known of them.
 
     A marginal has as many cells as its attributes have values, less where some are rare: Π (Σ_i √p_i)².
     """
     n = model.total
     shares = {attr: np.maximum(model.count((attr,)), 0.0) / n for attr in model.domain.attrs}
     cells = {attr: float(np.sqrt(share).sum()) ** 2 for attr, share in shares.items()}
-    kept = [c for c in candidates if math.prod(cells[attr] for attr in c) * stddev <= _MOST_NOISE * n]
-    return kept or [c for c in candidates if len(c) == 1]
+    return [c for c in candidates if math.prod(cells[attr] for attr in c) * stddev <= _MOST_NOISE * n]
 
 
-def left_to_public(
-    beliefs: Beliefs, model: GraphicalModel, asked: Sequence[Attrs], *, stddev: float
-) -> float:
-    """The share of the variance of these marginals that measuring each with this σ would leave."""
-    before, after = (_expected_error(beliefs, model, asked, more=more) for more in (0.0, stddev**-2))
-    return (after / before) ** 2
+def heard_or_single(
+    model: GraphicalModel | Support, candidates: Sequence[Attrs], *, stddev: float
+) -> list[Attrs]:
+    """Those that are heard; where none is, single attributes."""
+    return heard(model, candidates, stddev=stddev) or [c for c in candidates if len(c) == 1]
 
 
-def _expected_error(
-    beliefs: Beliefs, model: GraphicalModel, asked: Sequence[Attrs], *, more: float = 0.0
-) -> float:
-    """The mean error in records that is expected of these marginals, by the median spread of their like.
-
-    Each with as much precision ``more`` as it has.
-    """
-    spreads = {kind: math.sqrt(pooled.quartiles[1]) for kind, pooled in beliefs.pooled().items()}
+def _expected_error(beliefs: Beliefs, model: GraphicalModel, asked: Sequence[Attrs]) -> float:
+    """The mean error in records that is expected of these marginals, by the median spread of their like."""
+    spreads = {kind: math.sqrt(pooled.middle) for kind, pooled in beliefs.pooled().items()}
     errors = []
     for place, counts in model.count_each(asked):
         one = beliefs.prospect(asked[place], counts)
-        errors.append(one.profile.expected_error(spreads[beliefs.kind(asked[place])], one.precision + more))
+        errors.append(one.profile.expected_error(spreads[beliefs.kind(asked[place])], one.precision))
     return float(np.mean(errors))
 
 
 def _told_later(domain: Domain, attr: str, asked: Sequence[Attrs], stddev: float) -> float:
-    """The precision on an attribute if all that is left, worth noise of this σ, went to these evenly."""
+    """The precision on an attribute if all that is left, one answer with this σ, went to these evenly."""
     told = [domain.size([attr]) / domain.size(attrs) for attrs in asked if attr in attrs]
     return stddev**-2 * sum(told) / len(asked)

@@ -179,20 +179,56 @@ def test_more_is_planned_beyond_the_tree_where_there_are_many_pairs_and_nothing_
     assert outlook.measurements == attributes + 12 + in_the_tree + most
 
 
-@pytest.mark.parametrize(("rho", "rounds"), [("1", 32), ("1/20000", 16)])
-def test_of_many_pairs_no_more_are_measured_than_could_be_heard(rho, rounds):
+@pytest.mark.parametrize(
+    ("rho", "has_public", "rounds"),
+    [("1", False, 32), ("1/20000", True, 16), ("1/20000", False, 0)],
+    ids=["heard clearly", "heard, and public relations lead", "heard, but not clearly"],
+)
+def test_of_many_pairs_no_more_are_measured_than_could_be_heard(rho, has_public, rounds):
     domain = binary(24)
-    table = Table.of_codes(domain, np.random.default_rng(0).integers(0, 2, (500, 24)))
+    pairwise = np.random.default_rng(0).integers(0, 2, (500, 12)).repeat(2, axis=1)
+    table = Table.of_codes(domain, pairwise)
     curator = Curator(
         table, allotment=Rho(Fraction(rho)), unit=REPLACE, ledger=ledger_of(REPLACE), noise=SeededNoise(0)
     )
     small = Aperture(max_rounds=1, max_particle_rounds=16, max_asked_again=0, max_model_mb=0.002)
 
-    outcome = small.run(curator, Workload.marginals(domain, degree=2))
+    outcome = small.run(curator, Workload.marginals(domain, degree=2), public=table if has_public else None)
 
     assert outcome.aperture.particle_rounds == rounds
     assert not curator.remaining
     noisiest = small.noisiest(
         domain, Workload.marginals(domain, degree=2), allotment=curator.allotment, unit=REPLACE
     )
+    assert max(made.stddev for made in outcome.measurements) <= max(event.stddev for event in noisiest)
+
+
+@pytest.mark.parametrize(("share", "rounds"), [(0.5, 4), (0.9, 4), (0.25, 2)])
+def test_where_triples_are_heard_but_not_clearly_the_tree_gets_more_rounds(share, rounds):
+    domain = binary(12)
+    table = Table.of_codes(domain, np.random.default_rng(0).integers(0, 2, (500, 12)))
+    curator = Curator(
+        table, allotment=Rho(Fraction(1, 200)), unit=REPLACE, ledger=ledger_of(REPLACE), noise=SeededNoise(0)
+    )
+    triples = Workload.marginals(domain, degree=3)
+    small = Aperture(
+        max_rounds=2, max_particle_rounds=16, max_asked_again=0, max_model_mb=0.001, particle_share=share
+    )
+
+    outcome = small.run(curator, triples)
+
+    assert (outcome.aperture.rounds, outcome.aperture.particle_rounds) == (rounds, 0)
+    assert not curator.remaining
+    noisiest = small.noisiest(domain, triples, allotment=curator.allotment, unit=REPLACE)
+    assert max(made.stddev for made in outcome.measurements) <= max(event.stddev for event in noisiest)
+
+
+def test_one_answer_that_may_be_asked_again_hides_no_noise_of_the_rounds():
+    """Such an answer takes all that is left; where none is asked for, the rounds have it."""
+    asked_once = Aperture(max_asked_again=1, one_way_share=0.8)
+
+    noisiest = asked_once.noisiest(DOMAIN, WORKLOAD, allotment=Rho(1), unit=REPLACE)
+    outcome = asked_once.run(curator_of("1"), WORKLOAD)
+
+    assert not outcome.aperture.asked_again
     assert max(made.stddev for made in outcome.measurements) <= max(event.stddev for event in noisiest)

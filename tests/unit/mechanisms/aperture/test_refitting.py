@@ -7,7 +7,13 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.fit.proportional_fitting import most_likely
 from sidelight.measurement import Measurement
-from sidelight.mechanisms.aperture.refitting import refitted, taken_in, with_false_relations, without_doubted
+from sidelight.mechanisms.aperture.refitting import (
+    refitted,
+    taken_in,
+    with_false_relations,
+    without_doubted,
+    without_false_values,
+)
 from sidelight.public.prior import fit_prior, pruned
 from sidelight.public.source import PublicRecords
 from sidelight.queries.query import Marginal
@@ -64,13 +70,32 @@ def test_the_false_attribute_is_what_contradictions_share(prior, mirrored, false
     if mirrored is not None:
         codes[:, mirrored] = 3 - codes[:, mirrored]
     private = Table.of_codes(DOMAIN, codes)
-    told = taken_in(prior, measured(private, *ONES, stddev=30.0), N)
+    told, _ = taken_in(prior, measured(private, *ONES, stddev=30.0), N)
 
     answers = measured(private, ("a", "b"), ("b", "c"), ("a", "c"), stddev=30.0)
 
-    assert with_false_relations(told, answers) == false
+    assert with_false_relations(told, prior, answers) == false
     # Answers to single attributes say nothing of relations.
-    assert with_false_relations(told, measured(private, *ONES, stddev=30.0)) is None
+    assert with_false_relations(told, prior, measured(private, *ONES, stddev=30.0)) is None
+
+
+@pytest.mark.parametrize(("false", "believed"), [("a", "bcd"), ("ab", "cd"), ("abc", "")])
+def test_where_most_public_values_are_false_none_of_them_is_believed(false, believed):
+    """None of the four has relations, and d is right: whether it is believed depends on the others."""
+    rng, shares = np.random.default_rng(0), [0.5, 0.3, 0.15, 0.05]
+    truth, codes = (
+        np.stack([*(rng.choice(4, records, p=shares) for _ in "abc"), rng.binomial(2, 0.1, records)], axis=1)
+        for records in (int(N), 4000)
+    )
+    private = Table.of_codes(DOMAIN, truth)
+    for attr in false:
+        codes[:, DOMAIN.attrs.index(attr)] = 3
+    public = fit_prior(PublicRecords.of(DOMAIN, [Table.of_codes(DOMAIN, codes)]), CLOSURE)
+    assert not public.related
+
+    left = without_false_values(public, measured(private, *ONES, stddev=60.0), N)
+
+    assert "".join(attr for attr in DOMAIN.attrs if left.tells([attr])) == believed
 
 
 def test_no_more_than_half_of_the_related_attributes_are_left_out_before_all_are(prior):

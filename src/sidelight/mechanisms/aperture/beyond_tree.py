@@ -21,10 +21,12 @@ from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.reweighting import LAST_PASSES, PASSES, Reweighting
-from sidelight.mechanisms.aperture.worth import heard
+from sidelight.mechanisms.aperture.worth import heard_or_single
 from sidelight.mechanisms.candidates import marginal_stddev
+from sidelight.models.support import Support
 from sidelight.queries.query import Marginal
 from sidelight.select.improvement import ExpectedImprovement
+from sidelight.trees.triangulation import BYTES_PER_CELL
 
 _BATCHES = 3
 """In how many batches the marginals are measured."""
@@ -32,18 +34,20 @@ _BATCHES = 3
 
 def measured_beyond(
     curator: Curator,
-    particles: Reweighting,
+    drawn: Support,
     beliefs: Beliefs,
     weights: Mapping[Attrs, float],
     *,
-    cells: float,
     most: int,
     select_share: float,
-) -> list[Measurement]:
+    limit_mb: float,
+) -> tuple[Support, list[Measurement]]:
     """Spend what is left on marginals that the particles err on; weights, one a candidate, are at most 1.
 
-    All new ones together have at most so many ``cells``: every answer is kept, and followed again and again.
+    All new ones together have at most twice the cells of the size limit: every answer is kept, and followed
+    again and again.
     """
+    particles, cells = Reweighting(drawn, beliefs.total), 2 * limit_mb * 2**20 / BYTES_PER_CELL
     made, size, left = list[Measurement](), curator.domain.size, min(most, len(weights))
     batch = -(-left // _BATCHES)
     particles.rest(beliefs)
@@ -51,7 +55,7 @@ def measured_beyond(
         # One that was measured before is kept already, so a repeat is always allowed.
         fitting = [c for c in weights if c in beliefs.held or size(c) <= cells / batch]
         stddev = marginal_stddev((curator.remaining / left).split(select_share)[1], curator.unit)
-        allowed = [Marginal(c) for c in heard(particles.support, fitting, stddev=stddev)]
+        allowed = [Marginal(c) for c in heard_or_single(particles.support, fitting, stddev=stddev)]
         left = min(left, len(allowed))
         select_cost, measure_cost = (curator.remaining / left).split(select_share)
         # SELECT a batch of marginals.
@@ -69,4 +73,4 @@ def measured_beyond(
         made += answers
         left -= len(chosen)
         particles.settle(beliefs, passes=PASSES if curator.remaining else LAST_PASSES)
-    return made
+    return particles.support, made
