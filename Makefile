@@ -11,7 +11,7 @@ help:
 	@echo "make test       quick tests (make test-slow: statistical, paper, Spark, torch)"
 	@echo "make fuzz       random commands (make fuzz N=50000 SEED=7)"
 	@echo "make faults     disks that fill up, networks that fail, … under a release; prints a table"
-	@echo "make audit      attacks on everything that spends; a table and a picture (an hour)"
+	@echo "make audit      attacks on everything that spends; a table and a picture (hours)"
 	@echo "make docs       the documentation, into site/"
 	@echo "make lint       ruff, strict mypy"
 	@echo "make env        .venv with all development extras"
@@ -40,6 +40,9 @@ demo: .venv/demo-ready
 docs: .venv/docs-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html, or: $(BIN)/python -m http.server --directory site"
+
+# Two workers share the machine: with threads of their own each would wait for the other's.
+test test-slow: export OMP_NUM_THREADS = 1
 
 test: env
 	$(BIN)/python -m pytest -m "$(FAST)" -n 2 --dist loadfile

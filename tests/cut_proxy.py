@@ -1,4 +1,4 @@
-"""A network that fails when it is told to: stands between a client and a PostgreSQL server's socket."""
+"""A network that fails when it is told to: stands between a client and a server."""
 
 import os
 import select
@@ -11,6 +11,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 _PORT = ".s.PGSQL.5432"
+Address = str | tuple[str, int]
+"""A socket's file, or a host and a port; port 0 is any that is free."""
+
+
+def _socket(address: Address) -> socket.socket:
+    return socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
 
 
 class Network:
@@ -19,7 +25,7 @@ class Network:
     COMMIT = "COMMIT\0"
     """The whole word: a transaction that begins as READ COMMITTED does not end by it."""
 
-    def __init__(self, server: Path, folder: Path) -> None:
+    def __init__(self, server: Address, here: Address) -> None:
         self.cuts = 0
         """How often a connection was cut."""
         self._word: bytes | None = None
@@ -28,9 +34,11 @@ class Network:
         self._counting = threading.Lock()
         self._down = threading.Event()
         self._server = server
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(str(folder / _PORT))
+        self._listening = _socket(here)
+        self._listening.bind(here)
         self._listening.listen()
+        self.address: Address = self._listening.getsockname()
+        """Where clients find it."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut_at(self, word: str, *, heard: bool, after: int = 0, stay_down: bool = False) -> None:
@@ -78,10 +86,10 @@ class Network:
             return True
 
     def _serve(self, client: socket.socket) -> None:
-        with suppress(OSError), client, socket.socket(socket.AF_UNIX) as server:
+        with suppress(OSError), client, _socket(self._server) as server:
             if self._down.is_set():
                 return
-            server.connect(str(self._server / _PORT))
+            server.connect(self._server)
             while not self._down.is_set():
                 ready, _, _ = select.select([client, server], [], [], 0.05)
                 for side in ready:
@@ -103,7 +111,7 @@ def network_to(url: str) -> Iterator[tuple[Network, str]]:
 
     parsed = make_url(url)
     with tempfile.TemporaryDirectory(prefix="sidelight-net-") as folder:
-        network = Network(Path(str(parsed.query["host"])), Path(folder))
+        network = Network(str(Path(str(parsed.query["host"])) / _PORT), str(Path(folder) / _PORT))
         try:
             through = parsed.update_query_dict({"host": folder}).render_as_string(hide_password=False)
             yield network, through

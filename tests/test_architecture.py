@@ -66,6 +66,7 @@ READERS = {
     "evaluation/screening.py": "hands the private table to its curator, or compares for its holder",
     "cli/demo.py": "made-up people",
     "audit/neighbours.py": "made-up people",
+    "audit/people.py": "made-up people",
     "cli/ledger.py": "tells a ledger the marks of its table",
     "cli/_groups.py": "hands private columns to the library",
 }

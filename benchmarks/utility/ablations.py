@@ -60,12 +60,6 @@ PUBLIC: dict[str, Replaced] = {
 """Parts of the public fit."""
 PRIVATE: dict[str, Replaced] = {
     "every answer taken as it is": {"sidelight.uncertainty.dispersion.PooledSpread.median": lambda *_: 1e12},
-    "single attributes held against q alone": {
-        "sidelight.mechanisms.aperture.evidence.TELLING": float("inf"),
-    },
-    "public model keeps its room": {
-        "sidelight.mechanisms.aperture.aperture.left_to_public": lambda *_, **__: 1.0,
-    },
     "candidates that noise swamps": {
         "sidelight.mechanisms.aperture.worth._MOST_NOISE": float("inf"),
     },
@@ -76,8 +70,28 @@ PRIVATE: dict[str, Replaced] = {
     "single attributes not moved back": {
         "sidelight.mechanisms.aperture.aperture.kept": lambda model, *_: model,
     },
+    "relations that answers contradict stay": {
+        "sidelight.mechanisms.aperture.aperture.with_false_relations": lambda *_: None,
+    },
+    "attributes in doubt all kept, or all left out": {
+        "sidelight.mechanisms.aperture.refitting._MOST_LEFT_OUT": 1,
+        "sidelight.mechanisms.aperture.refitting._numbers": lambda _: [],
+    },
+    "untold attributes from their own answers alone": {
+        "sidelight.mechanisms.aperture.evidence.Beliefs._said_beside": lambda *_: iter(()),
+    },
+    "beyond the tree however little is heard": {"sidelight.mechanisms.aperture.schedule._CLEARLY": 0},
 }
 """Parts of the private phase."""
+NUMBERS: dict[str, Replaced] = {
+    "all room from the first round on": {"sidelight.mechanisms.aperture.aperture._FIRST_ROOM": 1.0},
+    "no attribute goes its own way": {"sidelight.mechanisms.aperture.evidence._APART": 0.0},
+    "no handicaps": {"sidelight.mechanisms.aperture.arbiter._MATTERS": 0.0},
+    "even odds": {"sidelight.mechanisms.aperture.arbiter._FAITH": 0.0},
+    "the arbiter is asked wherever it is paid": {"sidelight.mechanisms.aperture.arbiter._TELLS": 1e9},
+    "one batch beyond the tree": {"sidelight.mechanisms.aperture.beyond_tree._BATCHES": 1},
+}
+"""Numbers at the value at which they would not be needed."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "all of it": {},
     "no arbiter at the start": {"contest_share": 0.0},
@@ -85,7 +99,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no particles, all in the tree": {"particle_share": 0.0, "max_rounds": 24},
     "no attribute asked again": {"max_asked_again": 0},
 }
-VARIANTS = (*SETTINGS, *PUBLIC, *PRIVATE)
+VARIANTS = (*SETTINGS, *PUBLIC, *PRIVATE, *NUMBERS)
 
 
 def main() -> None:
@@ -115,7 +129,7 @@ def measure(variant: str, data: str, public: str, epsilon: float, seed: int) -> 
     if public != NONE:
         fitted = variant if variant in PUBLIC else "all of it"
         prior = _prior(fitted, data, public, 0 if public == GOOD else seed)
-    with _without(PRIVATE.get(variant, {})):
+    with _without((PRIVATE | NUMBERS).get(variant, {})):
         release = _recipe(variant).run(curator, workload, public=prior)
     answers = Answers(release.model, workload)
     return {"error": workload_error(private, answers, workload, total=private.records)}

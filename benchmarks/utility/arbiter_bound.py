@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sidelight.mechanisms.aperture.aperture import Aperture
-from sidelight.mechanisms.aperture.arbiter import odds_of_cuts
+from sidelight.mechanisms.aperture.arbiter import odds_of_cuts, sets_to_cut
 from sidelight.privacy.budget import Budget
 from sidelight.select.judgement import excess
 
@@ -37,7 +37,7 @@ def main() -> None:
         for epsilon in EPSILONS:
             rho = float(Budget(epsilon=epsilon, delta=1e-9).rho()) * share
             more = excess(
-                odds_of_cuts(ATTRIBUTES, OTHERS),
+                odds_of_cuts(sets_to_cut(ATTRIBUTES), OTHERS),
                 epsilon=math.sqrt(8 * rho),
                 sensitivity=REPLACED,
                 failure=FAILURE,

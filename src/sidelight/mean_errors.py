@@ -35,6 +35,7 @@ c_j²/Σ c². The highest degree gets most of it, and the c_j are the whole numb
 import hashlib
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -137,10 +138,11 @@ class MeanErrors:
         marginals = [attrs for degree in degrees for attrs in chosen[degree]]
         place = {attrs: index for index, attrs in enumerate(marginals)}
         by_degree = [(str(d), chosen[d], len(inside[d])) for d in degrees]
+        numbers = {degree: Counter(itertools.chain(*found)) for degree, found in inside.items()}
         by_attribute = [
             (attr, kept, number)
             for attr in domain.attrs
-            for kept, number in [_marginals_with(attr, degrees, chosen, inside)]
+            for kept, number in [_marginals_with(attr, degrees, chosen, numbers)]
             if kept
         ]
         # Attributes whose marginals are those of another set share its mean: nothing is measured twice.
@@ -292,13 +294,13 @@ def _marginals_with(
     attr: str,
     degrees: Sequence[int],
     chosen: Mapping[int, Sequence[Attrs]],
-    inside: Mapping[int, Sequence[Attrs]],
+    numbers: Mapping[int, Mapping[str, int]],
 ) -> tuple[list[Attrs], int]:
     """The marginals of the highest degree that hold an attribute: those measured, and how many there are."""
     for degree in degrees:
         kept = [attrs for attrs in chosen[degree] if attr in attrs]
         if kept:
-            return kept, sum(attr in attrs for attrs in inside[degree])
+            return kept, numbers[degree][attr]
     return [], 0
 
 

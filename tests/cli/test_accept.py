@@ -123,3 +123,18 @@ def test_a_plan_says_how_well_each_criterion_can_be_told(folder):
     ]
     assert least[0] > 5 * least[1]
     assert spent(folder) == 0
+
+
+def test_a_plan_that_knows_how_many_records_there_are_refuses_what_the_release_would(folder):
+    (folder / "low.toml").write_text('[[criterion]]\ntables = "2-way"\nat_most = 0.0001\n')
+    asked = ["plan", "--schema", "people.toml", "--epsilon", 2, "--delta", "1e-9", "--workload", "2-way"]
+
+    unknown, known = (
+        sidelight(*asked, "--accept", "low.toml", *more, folder=folder) for more in ([], ["--records", 3000])
+    )
+
+    assert unknown.returncode == 0, unknown.stderr
+    assert "it can be told in a table of" in unknown.stdout
+    assert known.returncode == 2
+    assert "cannot be told with this budget" in known.stderr
+    assert "the least threshold for 3,000 records is" in known.stderr

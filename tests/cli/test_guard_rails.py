@@ -202,6 +202,18 @@ def test_in_python_too_spending_that_nobody_records_is_said_to_be_so_each_time(n
         assert said[0].filename == __file__  # the line of whoever called
 
 
+def test_a_large_epsilon_is_doubted_without_a_ledger_too():
+    people = {epsilon: [sl.Group([1.0, 2.0, 3.0] * 20, epsilon=epsilon)] for epsilon in (10.0, 10.5)}
+
+    with pytest.warns(sl.UnrecordedWarning) as usual:
+        sl.mixed_mean(people[10.0], bounds=(0, 5), alone=True)
+    with pytest.warns(PrivacyWarning, match=r"ε = 10.5 is above 10 and protects little") as doubted:
+        sl.mixed_mean(people[10.5], bounds=(0, 5), alone=True)
+
+    assert [len(usual), len(doubted)] == [1, 2]
+    assert doubted[1].filename == __file__
+
+
 def test_the_warning_is_shown_every_time_by_default_and_a_filter_silences_it():
     code = (
         "import sys, warnings, sidelight as sl\n"

@@ -96,6 +96,22 @@ def test_ctrl_c_before_anything_was_paid_promises_nothing_to_resume(opened, monk
     assert ledger(opened)["spent"] == 0
 
 
+@pytest.mark.parametrize(
+    ("stopped", "words"),
+    [
+        ("sidelight.releases.plan.Plan.of", "This attempt charged nothing: repeat the same command."),
+        ("typer.core.TyperGroup.make_context", "Nothing was read, and nothing was spent."),
+    ],
+    ids=["planning", "reading the arguments"],
+)
+def test_ctrl_c_before_the_run_says_that_nothing_was_charged(opened, monkeypatch, stopped, words):
+    with monkeypatch.context() as patched:
+        patched.setattr(stopped, mock.Mock(side_effect=KeyboardInterrupt))
+        code, _, err = sidelight(*RELEASE, folder=opened)
+
+    assert (code, err.strip()) == (130, f"interrupted. {words}")
+
+
 def test_ctrl_c_where_nothing_is_journalled_does_not_promise_to_resume(opened, monkeypatch):
     with monkeypatch.context() as patched:
         interrupt_after(patched, 0)

@@ -124,7 +124,7 @@ CASES = [
     Case(JAM(rounds=5)),
     Case(JAM(rounds=4, weighting="public-error", last_round="private", repeat_public=False)),
     Case(Aperture(max_rounds=4)),
-    # No tree of this size holds all ten pairs, so half of the budget goes beyond it.
+    # No tree of this size holds all ten pairs, and half of them are heard: half of the budget goes beyond it.
     Case(
         Aperture(max_rounds=2, max_particle_rounds=8, particle_share=0.5, max_model_mb=0.02),
         scene="entangled",
@@ -177,7 +177,7 @@ def fine(records: int, seed: int) -> Table:
 PEOPLE = {
     "chain": (chain, 600),
     "binary": (binary, 600),
-    "entangled": (entangled, 2000),
+    "entangled": (entangled, 6000),
     "fine": (fine, 600),
 }
 TABLES = {name: draw(records, seed=1) for name, (draw, records) in PEOPLE.items()}

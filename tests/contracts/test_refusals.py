@@ -107,7 +107,7 @@ def test_a_tiny_budget_is_refused_before_it_is_charged_or_gives_a_release(kind, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: f"{unit.relation}-{unit.records}")
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.02, 0.5])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-9, 1e-6, 1e-4, 0.02])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_workload_at_every_budget_is_refused_uncharged_or_gives_a_release(kind, epsilon, unit):
     for workload in WORKLOADS:

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ import sidelight as sl
 from sidelight.data.columns.column import CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.columns.moment_columns import DateColumn
 from sidelight.data.domain import Domain
+from sidelight.data.engines import spark as spark_engine
 from sidelight.data.engines import spark_blocks, spark_counting
 from sidelight.data.engines.partial import count_part, marginals_of, passes
 from sidelight.data.engines.spark_blocks import bucket_of
@@ -204,6 +206,71 @@ def test_only_counts_come_back(frame, monkeypatch):
     assert names == ["cell", "sum(n)"]
     assert len(np.unique(cells)) == len(cells) <= sum(map(SCHEMA.domain.size, TRIPLES))
     assert counts.sum() == RECORDS.num_rows * len(TRIPLES)
+
+
+class WithoutArrow:
+    """A frame as older versions of PySpark have it."""
+
+    def __init__(self, frame):
+        self._frame = frame
+
+    def __getattr__(self, name):
+        if name == "toArrow":
+            raise AttributeError(name)
+        return getattr(self._frame, name)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("found", ["a = 1", "a > 9"])
+def test_an_older_pyspark_brings_the_same_lines_in_one(spark, found):
+    frame = spark.createDataFrame([(1, "x"), (2, None), (3, "z")], "a bigint, b string").where(found)
+
+    here, older = spark_engine.brought_here(frame), spark_engine.brought_here(WithoutArrow(frame))
+
+    assert [list(line.values()) for line in older.to_pylist()] == [
+        list(one.values()) for one in here.to_pylist()
+    ]
+
+
+def test_lines_of_an_older_pyspark_that_a_lost_connection_swallowed_are_missed(monkeypatch):
+    class Swallowed:
+        """A frame whose lines never arrive: ``collect`` takes the end of the connection for the last line."""
+
+        columns = ("a",)
+
+        def select(self, *asked):
+            return self
+
+        def collect(self):
+            return []
+
+    functions = pytest.importorskip("pyspark.sql.functions")
+    monkeypatch.setattr(functions, "struct", lambda *asked: None)
+    monkeypatch.setattr(functions, "collect_list", lambda *asked: None)
+
+    with pytest.raises(DataError, match="no whole result came back from Spark"), spark_engine.silent_errors():
+        spark_engine.brought_here(Swallowed())
+
+
+def test_a_connection_lost_before_tasks_are_planned_is_said():
+    error = pytest.importorskip("py4j.protocol").Py4JNetworkError
+
+    class Lost:
+        """A session that nobody reaches."""
+
+        def __getattr__(self, name):
+            raise error
+
+    domain = Domain.of({"a": 2})
+    blocks = SimpleNamespace(session=Lost())
+    engine = spark_counting.SparkEngine(blocks, sl.Schema.from_domain({"a": 2}), records=9)
+    people = spark_counting.SparkPeople(blocks, sl.Schema.from_domain({"a": 2}), "who")
+
+    with pytest.raises(DataError, match="no whole result came back from Spark"):
+        engine._cells([0], domain, [("a",)])
+    with pytest.raises(DataError, match="no whole result came back from Spark"):
+        people.keeping(engine, sl.Unit("replace", 2, "who"), "00")
 
 
 @pytest.mark.spark

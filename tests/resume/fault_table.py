@@ -9,7 +9,7 @@ to, to the last bit, and with a ledger that verifies, holds one run, and was cha
 more and no less.
 
 The disks that fill up or turn read-only are real ones: small tmpfs mounts in a namespace of their own
-(`unshare`, which most Linux systems allow anybody). The network to PostgreSQL is a proxy that cuts
+(`unshare`, which most Linux systems allow anybody). The networks to PostgreSQL and Spark are proxies that cut
 (`tests/cut_proxy.py`).
 """
 
@@ -26,7 +26,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,70 +33,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import faults
 import killer
+from fault_networks import (
+    postgres_gone,
+    postgres_lost,
+    server_and_network,
+    spark_lost,
+    spark_memory,
+    spark_network,
+    spark_workers,
+    table_lost,
+)
+from fault_row import DONE, FoundError, Row, Scene
 
 HERE = Path(__file__).resolve().parent
-RUN = "mwem"
-"""Two rounds: eleven payments with the quality that is measured at the end."""
-WENT_ON, DONE = (2, 130), 0
 PAGE = 4096
-PLANTED = os.environ.get("SIDELIGHT_PLANTED")
-"""The fault of ours that a test plants (``faults.FOUND_BY``), and this script must find."""
-
-
-@dataclass
-class Row:
-    """What became of one kind of fault."""
-
-    fault: str
-    how: str
-    injected: int = 0
-    stopped: int = 0
-    """How often the command stopped, with a message and exit code 2 or 130; else it went on by itself."""
-    again: int = 0
-    """How many answers were paid for again in all."""
-    wrong: list[Any] = field(default_factory=list)
-    """What was lost, spent twice or not said; empty if everything was survived."""
-    skipped: str | None = None
-
-    def judge(
-        self, at: Any, code: int, found: dict[str, Any], expected: dict[str, Any], *, costs: int = 0
-    ) -> None:
-        """One injection: how the command ended, and what its repetition left behind."""
-        self.injected += 1
-        self.stopped += code != DONE
-        self.again += found.get("again") or 0
-        if code not in (DONE, *WENT_ON):
-            self.wrong.append({"at": at, "exit": code, "said": found.get("said")})
-        for each in killer.differences(found, expected, kills=costs):
-            self.wrong.append({"at": at, "first exit": code, **each})
-        if PLANTED is not None and self.wrong:
-            raise FoundError(self)  # one is enough
-
-
-class FoundError(Exception):
-    """The planted fault was found; holds the row."""
-
-
-class Scene:
-    """Stages of one command, beside what an undisturbed run leaves behind."""
-
-    def __init__(self, folder: Path, run: str = RUN, **settings: Any) -> None:
-        self.folder, self.run, self.settings, self.number = folder, run, settings, 0
-        killer.warm_up(folder / "warm", run)
-        calm = self.stage()
-        self.expected = calm.undisturbed(points=True)
-        self.points = json.loads((calm.notes / "points.json").read_text())
-
-    def stage(self, folder: Path | None = None, **more: Any) -> killer.Stage:
-        self.number += 1
-        name = f"stage{self.number}"
-        told = {"notes": self.folder / f"{name} notes", "planted": PLANTED, "checkpoint": None}
-        own = {**told, **self.settings, **more}
-        return killer.Stage((folder or self.folder) / name, self.run, **own)
-
-    def ended(self, stage: killer.Stage, code: int) -> dict[str, Any]:
-        """What is left once the fault is repaired, and the command was repeated if it had stopped."""
-        return stage.finish() if code else {**stage.look(), "exit": 0, "said": stage.said[-600:]}
 
 
 # --- the disk
@@ -338,128 +287,6 @@ def killed(folder: Path) -> Row:
     return row
 
 
-# --- the network
-# --------------------------------------------------------------------------------------
-
-
-@contextmanager
-def server_and_network() -> Iterator[tuple[Any, Any, str]]:
-    """A server, a network that can be cut, and the address that goes through it."""
-    import cut_proxy
-    import postgres_server
-
-    with postgres_server.running() as server, cut_proxy.network_to(server.url) as (network, url):
-        yield server, network, url
-
-
-def postgres_lost(folder: Path) -> Row:
-    row = Row(
-        "connection to PostgreSQL lost",
-        "cut at each commit of a run: after the server heard it, so that its answer is lost, and before",
-    )
-    with server_and_network() as (_, network, url):
-        base = Scene(folder)
-        for heard in (True, False):
-            for commit in range(100):
-                stage = base.stage(ledger=f"{url}#cut_{int(heard)}_{commit}")
-                cuts = network.cuts
-                network.cut_at(network.COMMIT, heard=heard, after=commit)
-                code = stage.attempt()
-                network.up()
-                found = base.ended(stage, code)
-                if network.cuts == cuts:
-                    break  # the run has fewer commits
-                row.judge({"commit": commit, "heard": heard}, code, found, base.expected)
-    return row
-
-
-def postgres_gone(folder: Path) -> Row:
-    row = Row(
-        "PostgreSQL does not come back",
-        "the network goes down at a commit, and stays down beyond all patience",
-    )
-    with server_and_network() as (_, network, url):
-        base = Scene(folder)
-        for commit in range(0, 40, 3):
-            stage = base.stage(ledger=f"{url}#gone_{commit}")
-            network.cut_at(network.COMMIT, heard=False, after=commit, stay_down=True)
-            code = stage.attempt(spoil=impatient)
-            network.up()
-            found = base.ended(stage, code)
-            row.judge({"commit": commit}, code, found, base.expected)
-    return row
-
-
-def impatient() -> None:
-    from sidelight.privacy import sql_location
-
-    sql_location.PATIENCE = 0.3
-
-
-def table_lost(folder: Path) -> Row:
-    row = Row(
-        "the private table's database lost", "cut at each statement that reads or counts the private table"
-    )
-    import cut_proxy
-    import postgres_server
-
-    with postgres_server.running() as server:
-        base = Scene(folder)
-        head, *lines = (base.stage().folder / "private.csv").read_text().splitlines()
-        columns = ", ".join(f"{name} text" for name in head.split(","))
-        rows = ", ".join(str(tuple(line.split(","))) for line in lines)
-        server.run(f"CREATE TABLE people ({columns})", f"INSERT INTO people VALUES {rows}")
-        with cut_proxy.network_to(server.url) as (network, url):
-            expected = None
-            for statement in (None, *range(100)):
-                stage = base.stage()
-                stage.argv[2] = f"{url}#people"
-                if statement is not None:
-                    network.cut_at("SELECT", heard=True, after=statement)
-                cuts = network.cuts
-                code = stage.attempt()
-                network.up()
-                found = base.ended(stage, code)
-                if statement is None:
-                    expected = {name: value for name, value in found.items() if name not in ("exit", "said")}
-                elif network.cuts == cuts:
-                    break
-                else:
-                    row.judge({"statement": statement}, code, found, expected)
-    return row
-
-
-def spark_lost(folder: Path) -> Row:
-    how = "its Java process is killed each time that it is asked something; a new session goes on"
-    return _spark(Row("Spark lost", how), folder, "java")
-
-
-def spark_workers(folder: Path) -> Row:
-    how = "a Python worker, then a whole executor, is killed while it encodes, and while it counts"
-    return _spark(Row("Spark's workers lost", how), folder, "workers")
-
-
-def _spark(row: Row, folder: Path, fault: str) -> Row:
-    if shutil.which("java") is None:
-        row.skipped = "needs Java 17"
-        return row
-    done = subprocess.run(
-        [sys.executable, str(HERE / "spark_lost.py"), str(folder), fault],
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
-    if done.returncode:
-        row.wrong.append(done.stderr[-2000:])
-        return row
-    for told in json.loads(done.stdout.splitlines()[-1]):
-        row.injected += 1
-        row.stopped += told["stopped"]
-        row.again += told["again"]
-        row.wrong += [] if told["same"] else [told]
-    return row
-
-
 FAULTS: dict[str, Callable[[Path], Row]] = {
     "disk-full": disk_full,
     "journal-full": journal_full,
@@ -474,6 +301,8 @@ FAULTS: dict[str, Callable[[Path], Row]] = {
     "table": table_lost,
     "spark": spark_lost,
     "spark-workers": spark_workers,
+    "spark-network": spark_network,
+    "spark-memory": spark_memory,
 }
 ON_DISKS = {"disk-full", "read-only"}
 """Which mount disks of their own."""

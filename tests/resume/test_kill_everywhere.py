@@ -42,7 +42,7 @@ def killed(run, how, number, planted=None):
 
 @pytest.mark.parametrize("run", [pytest.param(run, marks=torched(run)) for run in scene.RUNS])
 def test_killed_at_random_moments_a_run_ends_as_if_it_had_not_been(run):
-    moments = 50 if run in ("mwem", "aperture") else 20
+    moments = 40 if run in ("mwem", "aperture") else 10
 
     told = killed(run, "moments", moments)
 

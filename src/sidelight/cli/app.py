@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 from sidelight._check import brief
 from sidelight._faults import fault_of
+from sidelight._interrupt import told
 from sidelight.cli import (
     answer,
     audit,
@@ -62,6 +63,13 @@ class _UnreadError(Exception):
 
 class _Commands(TyperGroup):
     """All commands. Ctrl-C is caught here: newer typer makes a bare exit code of it, older typer an Abort."""
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        try:
+            with told("Nothing was read, and nothing was spent."):
+                return super().make_context(*given, **more)
+        except KeyboardInterrupt as stop:
+            raise _InterruptedError from stop
 
     def invoke(self, ctx: Any) -> Any:
         try:

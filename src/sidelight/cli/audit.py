@@ -16,7 +16,8 @@ def audit(
     what: Annotated[
         str,
         typer.Argument(
-            help="A mechanism, or mean, quantile or screen; floating-point; canaries, for a whole release."
+            help="A mechanism, or mean, quantile, screen, labels or edges; people, for how their records are "
+            "bounded; floating-point; canaries, for a whole release."
         ),
     ],
     unit: Annotated[
@@ -52,21 +53,28 @@ def audit(
     if what == "canaries":
         _tell_of_canaries(mechanism, confidence, epsilon, planted=planted, as_json=as_json)
         return
-    known = (*SUBJECTS, "floating-point", "canaries")
-    if what not in SUBJECTS:
+    known = (*SUBJECTS, "people", "floating-point", "canaries")
+    if what not in known:
         raise SettingError(
             f"there is no audit of {what!r}; there are {listed(map(repr, known))}.{hint(what, known)}"
         )
+    if what == "people" and (unit or epsilon is not None):
+        raise SettingError("audit people takes both relations, at ε = 1: leave out --unit and --epsilon.")
     rows = []
-    for row in _audited(what, unit, runs, confidence, epsilon, planted=planted):
+    audited = (
+        _audited_people(runs, confidence, planted=planted)
+        if what == "people"
+        else _audited(what, unit, runs, confidence, epsilon, planted=planted)
+    )
+    for row in audited:
         rows.append(row)
         if not quiet and not as_json:
-            talk(f"{row.unit}{', planted bug' if row.is_planted else ''}: {row.verdict}")
+            talk(f"{_told(row)}{', planted bug' if row.is_planted else ''}: {row.verdict}")
     if as_json:
         tell_json([row.as_json() for row in rows])
     else:
         told = [
-            [row.unit, f"{row.epsilon:g}", f"{row.found:.3g}", row.bar, row.verdict, f"{row.runs:,}"]
+            [_told(row), f"{row.epsilon:g}", f"{row.found:.3g}", row.bar, row.verdict, f"{row.runs:,}"]
             for row in rows
         ]
         title = f"{what}: lower bounds on ε at δ = {rows[0].delta:g}, with {confidence:.1%} confidence"
@@ -97,6 +105,23 @@ def _audited(
     for unit in units or subject.units:
         for is_planted in (False, True) if planted else (False,):
             yield audited(what, subject, unit, is_planted=is_planted, runs=runs, confidence=confidence)
+
+
+def _audited_people(runs: int | None, confidence: float, *, planted: bool) -> Iterator["Row"]:
+    from sidelight.audit.people import AS_IT_IS, ENGINES, WAYS, audited_bounding, by, kept_counts
+
+    for engine in ENGINES:
+        for relation in ("replace", "add-or-remove"):
+            for way in WAYS if planted else (AS_IT_IS,):
+                kept = kept_counts(by(engine), relation, way)
+                yield audited_bounding(engine, kept, relation, way, runs=runs or 2000, confidence=confidence)
+
+
+def _told(row: "Row") -> str:
+    """Which unit it is; of people, on which engine, too."""
+    from sidelight.audit.people import ENGINES
+
+    return f"{row.subject}, {row.unit}" if row.subject in ENGINES else row.unit
 
 
 def _tell_of_floating_point(

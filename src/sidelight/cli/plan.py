@@ -84,6 +84,10 @@ def plan(
     )  # fmt: skip
     if records is not None:
         planned = planned.knowing(records)
+        if planned.unit.total_is_public:
+            # What `release` would refuse or warn about is said here already.
+            planned.check_total(records)
+            planned.warn_about(records)
     if book is not None:
         planned = planned.asked(book, Purpose.of("", project=project, approved_by=approved_by))
     size = None if table is None else _bytes_of(table)

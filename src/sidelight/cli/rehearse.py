@@ -113,7 +113,11 @@ def _tell(played: "Rehearsal") -> None:
 
 
 def _headline(played: "Rehearsal") -> str:
-    helped = f", {played.helping:,} others helped" if played.helping else ", without public data to help"
+    helped = (
+        f", {played.helping:,} others help mechanisms that use public data"
+        if played.helping
+        else ", without public data to help"
+    )
     return (
         f"mean error of the workload's tables: {played.records:,} records, drawn from {played.stand_in:,} "
         f"public ones{helped}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sidelight._interrupt import told
 from sidelight.cli._shared import (
     AcceptFile,
     ApprovedBy,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sidelight.releases.card import Card
     from sidelight.releases.plan import Plan
 
+_UNCHARGED = "This attempt charged nothing: repeat the same command."
 _TAKEN = "{} already exists and is not empty; name a new folder with --out."
 
 
@@ -93,52 +95,53 @@ def release(
     If the run is interrupted, or the disk is full, repeat the same command: it resumes, and pays nothing
     twice.
     """
-    from sidelight._files import check_room_for, named
-    from sidelight.curator.journal import Journal
-    from sidelight.data.leak_guard import refuse_same
-    from sidelight.privacy.purpose import Purpose
-    from sidelight.privacy.sql_ledger import open_ledger
-    from sidelight.progress import progress_of
-    from sidelight.releases.plan import Plan
-    from sidelight.releases.plan_digest import plan_digest, plan_digests, require_approved
-    from sidelight.releases.plan_words import describe, facts
+    with told(_UNCHARGED):
+        from sidelight._files import check_room_for, named
+        from sidelight.curator.journal import Journal
+        from sidelight.data.leak_guard import refuse_same
+        from sidelight.privacy.purpose import Purpose
+        from sidelight.privacy.sql_ledger import open_ledger
+        from sidelight.progress import progress_of
+        from sidelight.releases.plan import Plan
+        from sidelight.releases.plan_digest import plan_digest, plan_digests, require_approved
+        from sidelight.releases.plan_words import describe, facts
 
-    refuse_same(table, public)
-    if approval is not None and approved_by:
-        raise SettingError("--approval names those who approved; leave out --approved-by.")
-    said = Purpose.of("", project=project, approved_by=approved_by)
-    book = open_ledger(ledger)
-    plan = Plan.of(
-        schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
-        workload=workload, public=one_or_all(public), ledger=book,
-        quality_share=quality_share, accept=accept, bins=bins, reuse=reuse,
-        settings=parse_settings(settings),
-    )  # fmt: skip
-    if dry_run:
-        plan = plan.asked(book, said)
-        if as_json:
-            digest = plan_digest(plan, private=table, public=public, ledger=book, project=project)
-            tell_json(facts(plan) | {"digest": digest})
-        else:
-            talk(describe(plan))
-        return
-    approved = None if approval is None else _approval(approval)
-    if approved is not None:
-        require_approved(
-            approved, plan_digests(plan, private=table, public=public, ledger=book, project=project)
-        )
-        plan, said = plan.fixed(), said.approved(approved)
-    named(out, "the release")
-    journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
-    if _is_taken(out):
-        card = _finished(out, journal, book) if checkpoint is None else None
-        if card is not None:
-            Journal.remove(journal)
-            done = f"{out} was already complete; nothing more was spent."
-            _say(out, card, [done], as_json=as_json, quiet=quiet)
+        refuse_same(table, public)
+        if approval is not None and approved_by:
+            raise SettingError("--approval names those who approved; leave out --approved-by.")
+        said = Purpose.of("", project=project, approved_by=approved_by)
+        book = open_ledger(ledger)
+        plan = Plan.of(
+            schema=schema, epsilon=epsilon, delta=None, mechanism=mechanism,
+            workload=workload, public=one_or_all(public), ledger=book,
+            quality_share=quality_share, accept=accept, bins=bins, reuse=reuse,
+            settings=parse_settings(settings),
+        )  # fmt: skip
+        if dry_run:
+            plan = plan.asked(book, said)
+            if as_json:
+                digest = plan_digest(plan, private=table, public=public, ledger=book, project=project)
+                tell_json(facts(plan) | {"digest": digest})
+            else:
+                talk(describe(plan))
             return
-        raise ReleaseError(f"{_TAKEN.format(out)} Nothing was read.")
-    check_room_for(out, "the release")
+        approved = None if approval is None else _approval(approval)
+        if approved is not None:
+            require_approved(
+                approved, plan_digests(plan, private=table, public=public, ledger=book, project=project)
+            )
+            plan, said = plan.fixed(), said.approved(approved)
+        named(out, "the release")
+        journal = checkpoint if checkpoint is not None else out.with_name(out.name + ".checkpoint")
+        if _is_taken(out):
+            card = _finished(out, journal, book) if checkpoint is None else None
+            if card is not None:
+                Journal.remove(journal)
+                done = f"{out} was already complete; nothing more was spent."
+                _say(out, card, [done], as_json=as_json, quiet=quiet)
+                return
+            raise ReleaseError(f"{_TAKEN.format(out)} Nothing was read.")
+        check_room_for(out, "the release")
     bars = progress_of(not quiet)
     card = _written(
         plan, table, out, ledger=book, checkpoint=journal, progress=bars, is_confirmed=yes, said=said

@@ -29,14 +29,11 @@ def report(
 
     A report made with --against also shows exact counts of the private table. Do not publish it.
     """
-    from sidelight._files import named
-    from sidelight.reports.report import private_name
     from sidelight.reports.report import report as write
+    from sidelight.reports.report import target_of
 
-    asked = named(to, "the report")
-    target = asked if against is None else private_name(asked)
-    refuse_to_replace(target, is_meant=overwrite)
-    written = write(folder, to, against=against, title=title)
+    refuse_to_replace(target_of(to, is_private=against is not None), is_meant=overwrite)
+    written = write(folder, to, against=against, title=title, overwrite=overwrite)
     size = written.stat().st_size
     if against is not None:
         talk("PRIVATE: this report holds exact counts; do not publish it.")

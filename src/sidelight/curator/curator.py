@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.curator.door import Door
 from sidelight.data.compact import Compact, count_compactly
-from sidelight.data.count_source import CountSource
+from sidelight.data.count_source import CountSource, ManyCountSource
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import smallest_dtype
 from sidelight.data.grouping import Grouping
@@ -42,7 +42,7 @@ from sidelight.queries.strategy import Strategy
 from sidelight.select.exponential import exponential, exponentials
 from sidelight.select.judgement import OPTIONS, Contest
 from sidelight.select.permute_and_flip import permute_and_flip
-from sidelight.select.score import Score
+from sidelight.select.score import Score, WeightedError, l1_error
 
 Q = TypeVar("Q", bound=Query)
 
@@ -72,6 +72,24 @@ def fits_in_cache(domain: Domain, marginals: Iterable[Attrs]) -> bool:
     return _BYTES_PER_CELL * sum(map(domain.size, marginals)) <= _CACHE_BYTES
 
 
+class Scored(NamedTuple):
+    """Scores of candidates, each with one or several cells, one after another."""
+
+    scores: NDArray[np.float64]
+    ends: NDArray[np.int64]
+    """Where the scores of each candidate end."""
+
+    def cells_at(self, places: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which candidate the score at each of these places belongs to, and to which of its cells."""
+        which = np.searchsorted(self.ends, places, side="right").astype(np.int64)
+        return which, np.asarray(places, dtype=np.int64) - self.starts[which]
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the scores of each candidate begin."""
+        return np.append(0, self.ends[:-1])
+
+
 class Curator(Door):
     """Holds a private table; answers only with noise that was paid for.
 
@@ -98,6 +116,10 @@ class Curator(Door):
         self.domain: Domain = table.domain
         self._table = table
         self._counts: dict[Attrs, Compact] = {}
+        self._errors: dict[Attrs, tuple[NDArray[np.float64], float]] = {}
+        """Errors of answers that a model keeps from round to round, each with that answer."""
+        self.total_stddev = 0.0
+        """σ of the noise in what ``total`` last gave; 0 where n is public."""
         self._rounds = 0
 
     @contextmanager
@@ -109,6 +131,7 @@ class Curator(Door):
         # PRIVACY: records are given the codes of their groups, which are public; nothing comes out of it.
         whole = self.domain, self._table, self._counts
         self.domain, self._table, self._counts = grouping.domain, self._table.grouped(grouping), {}
+        self._errors = {}
         self._before = self._accountant.spent.value
         # An earlier answer about single values is no answer about groups of them.
         earlier, grouped = self._earlier, set(grouping.groups)
@@ -118,6 +141,7 @@ class Curator(Door):
         finally:
             # PRIVACY: as it was.
             self.domain, self._table, self._counts = whole
+            self._errors = {}
             self._before, used = Fraction(0), set(map(id, self.used_again))
             self._earlier = [made for made in earlier if id(made) not in used]
 
@@ -148,6 +172,7 @@ class Curator(Door):
             # PRIVACY: neighbouring tables have the same n under replacement, so n is public (spec 9.2, N9).
             return float(self._table.records)
         noisy = self.measure(Marginal(()), cost)
+        self.total_stddev = noisy.stddev
         return max(1.0, float(noisy.answer[0]))
 
     def select(self, candidates: Sequence[Q], score: Score, cost: Cost, *, method: str = "exponential") -> Q:
@@ -165,11 +190,9 @@ class Curator(Door):
         _, method_draw = _METHODS[method]
         event = self._selection(candidates, score, cost, method=method)
 
-        def draw(scores: list[NDArray[Any]]) -> NDArray[np.int64]:
-            index = method_draw(self._noise, np.concatenate(scores).astype(np.float64), event)
-            ends = np.cumsum([part.size for part in scores])
-            which = int(np.searchsorted(ends, index, side="right"))
-            return np.array([which, index - (ends[which] - scores[which].size)], dtype=np.int64)
+        def draw(scored: Scored) -> NDArray[np.int64]:
+            index = method_draw(self._noise, scored.scores, event)
+            return np.array([*scored.cells_at([index])], dtype=np.int64)[:, 0]
 
         which, cell = self._pay_then(event, lambda: self._scores(candidates, score), draw).tolist()
         chosen = candidates[which]
@@ -202,7 +225,7 @@ class Curator(Door):
             # PRIVACY: the first selection that is not in the journal looks, and it is paid for by then.
             nonlocal scores
             if not scores.size:
-                scores = np.concatenate(self._scores(candidates, score)).astype(np.float64)
+                scores = self._scores(candidates, score).scores
             open_ = scores.copy()
             # PRIVACY: what is closed follows from earlier outputs, and from nothing else that is private.
             open_[chosen if closed is None else list(closed(chosen))] = -np.inf
@@ -229,17 +252,14 @@ class Curator(Door):
         event = events.Exponentials.together(
             cost,
             what=f"{number} draws from {len(candidates)} queries",
-            sensitivity=max(score.sensitivity(self.unit, query) for query in candidates),
+            sensitivity=score.largest_sensitivity(self.unit, candidates),
             candidates=len(candidates),
             draws=number,
         )
 
-        def draw(scores: list[NDArray[Any]]) -> NDArray[np.int64]:
-            ends = np.cumsum([part.size for part in scores])
-            places = exponentials(self._noise, np.concatenate(scores).astype(np.float64), event, draws=number)
-            which = np.searchsorted(ends, places, side="right")
-            starts = ends - np.array([part.size for part in scores])
-            return np.concatenate([which, places - starts[which]]).astype(np.int64)
+        def draw(scored: Scored) -> NDArray[np.int64]:
+            places = exponentials(self._noise, scored.scores, event, draws=number)
+            return np.concatenate(scored.cells_at(places))
 
         found = self._pay_then(
             event, lambda: self._scores(candidates, score), draw, numbers=2 * number
@@ -337,20 +357,24 @@ class Curator(Door):
 
         noisy = self._pay_then(event, look, lambda exact: self._noisy(exact, event), numbers=len(asked.sets))
         self._progress.step("measured how far off the model is", share=1.0)
-        self._counts.clear()  # nothing is left to pay for another look at them
+        self._forget()  # nothing is left to pay for another look at them
         return asked.measured(noisy, event.stddev)
 
     def _tell(self, what: str) -> None:
         super()._tell(what)
         if not self.remaining and not self._accountant.set_aside:
-            self._counts.clear()  # nobody can pay for another look at them
+            self._forget()  # nobody can pay for another look at them
+
+    def _forget(self) -> None:
+        self._counts.clear()
+        self._errors.clear()
 
     def _selection(self, candidates: Sequence[Query], score: Score, cost: Cost, *, method: str) -> Any:
         """The event of one selection."""
         if not candidates:
             raise SettingError("there is nothing to select from: the list of candidates is empty.")
         make, _ = _METHODS[method]
-        sensitivity = max(score.sensitivity(self.unit, query) for query in candidates)
+        sensitivity = score.largest_sensitivity(self.unit, candidates)
         return make.at(
             cost, what=f"{len(candidates)} candidates", sensitivity=sensitivity, candidates=len(candidates)
         )
@@ -361,17 +385,42 @@ class Curator(Door):
             return gaussian(self._noise, exact, event)
         return laplace(self._noise, exact, event)
 
-    # PRIVACY: the three methods below see exact private counts. They are called only
+    # PRIVACY: the four methods below see exact private counts. They are called only
     # inside a look, that is, after the event is paid and written.
 
-    def _scores(self, candidates: Sequence[Query], score: Score) -> list[NDArray[Any]]:
+    def _scores(self, candidates: Sequence[Query], score: Score) -> "Scored":
         """The score of each candidate: one number, or one for each of its cells."""
         self._count_together([query.attrs for query in candidates])
+        if isinstance(score, WeightedError):
+            errors, cells = self._errors_of(candidates, score.model)
+            return Scored(score.of_errors(candidates, errors, cells), np.arange(1, len(candidates) + 1))
         found = {
             place: np.atleast_1d(score_of(self._exact(candidates[place])))
             for place, score_of in score.each(candidates)
         }
-        return [found[place] for place in range(len(candidates))]
+        listed = [found[place] for place in range(len(candidates))]
+        return Scored(np.concatenate(listed).astype(np.float64), np.cumsum([part.size for part in listed]))
+
+    def _errors_of(
+        self, candidates: Sequence[Query], model: ManyCountSource
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """How far a model is off on each candidate, and how many cells each has.
+
+        An answer that the model keeps from round to round, and so gives out read-only, has the error that it
+        had: of a wide table, most of them.
+        """
+        # PRIVACY: which errors are known already follows from the model's answers, which are public.
+        errors, cells = np.empty(len(candidates)), np.empty(len(candidates), dtype=np.int64)
+        for place, counts in model.count_each([query.attrs for query in candidates]):
+            query = candidates[place]
+            assert type(query) is Marginal  # an error is known by its attributes alone
+            known = self._errors.get(query.attrs)
+            if known is None or known[0] is not counts:
+                known = counts, l1_error(self._exact(query), counts.reshape(-1))
+                if not counts.flags.writeable:
+                    self._errors[query.attrs] = known
+            errors[place], cells[place] = known[1], counts.size
+        return errors, cells
 
     def _exact(self, query: Query) -> NDArray[np.int64]:
         if query.attrs:

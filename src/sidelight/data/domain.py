@@ -99,6 +99,10 @@ class Domain:
         """Attribute name to number of values."""
         return dict(zip(self.attrs, self.shape, strict=True))
 
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {attr: place for place, attr in enumerate(self.attrs)}
+
     def __contains__(self, attr: object) -> bool:
         return attr in self.sizes
 
@@ -109,10 +113,11 @@ class Domain:
         """How many cells the marginal on ``attrs`` has; the whole domain's if none are named."""
         if attrs is None:
             return math.prod(self.shape)
-        wanted = tuple(attrs)
-        self.require(wanted)
-        _require_distinct(wanted)
-        return math.prod(self.sizes[attr] for attr in wanted)
+        wanted, sizes = tuple(attrs), self.sizes
+        if not sizes.keys() >= (named := set(wanted)) or len(named) < len(wanted):
+            self.require(wanted)
+            _require_distinct(wanted)
+        return math.prod([sizes[attr] for attr in wanted])
 
     def project(self, attrs: Iterable[str]) -> "Domain":
         """The domain of these attributes alone, in the order given."""
@@ -124,13 +129,13 @@ class Domain:
         """The same attributes in the domain's own order."""
         wanted = set(attrs)
         self.require(wanted)
-        return tuple(attr for attr in self.attrs if attr in wanted)
+        return tuple(sorted(wanted, key=self._place.__getitem__))
 
     def index(self, attrs: Iterable[str]) -> tuple[int, ...]:
         """Positions of these attributes in the domain."""
         wanted = tuple(attrs)
         self.require(wanted)
-        return tuple(self.attrs.index(attr) for attr in wanted)
+        return tuple([self._place[attr] for attr in wanted])
 
     def require(self, attrs: Iterable[str]) -> None:
         """Refuse attributes that this domain does not have."""

@@ -9,13 +9,13 @@
 
 McKenna, Mullins, Sheldon, Miklau (2022), arXiv:2201.12677; spec 7.1. Where we differ: noise is the
 exact discrete Gaussian; under replacement n is public and the sensitivities are doubled (Δ₁) and
-×√2 (Δ₂); each measured marginal is charged as it is measured (spec 9.4, J17); and many rounds on many
-attributes take residuals in place of the graphical model, unless that is asked for.
+×√2 (Δ₂); each measured marginal is charged as it is measured (spec 9.4, J17); many rounds on many
+attributes take residuals in place of the graphical model, unless that is asked for; and answers that are used
+again from earlier releases come first, so that one-way marginals they tell as precisely are not measured.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Literal
 
 from sidelight import _check
@@ -40,7 +40,7 @@ from sidelight.mechanisms.candidates import (
     tractable,
 )
 from sidelight.mechanisms.paper import Paper
-from sidelight.privacy.budget import Cost
+from sidelight.privacy.budget import Cost, less
 from sidelight.privacy.event import Gaussian, Laplace
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, expected_l1_noise
@@ -48,6 +48,7 @@ from sidelight.queries.workload import Workload
 from sidelight.select.score import WeightedError
 
 _TREE = MirrorDescent(tolerance=3e-3, max_steps=200)
+"""The fit of a round: coarser than the last one."""
 _AFFORDABLE = 6_400
 """Up to so many rounds times attributes ``auto`` fits a tree. With 16 rounds an attribute that is 20 of them,
 and some two minutes of processor time; 41 did not end in 330 s by the clock (benchmarks/speed/wide.py)."""
@@ -105,10 +106,12 @@ class AIM(Mechanism):
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         domain, rho = curator.domain, curator.allotment
         if self.estimator == "auto":
-            is_tree = self._is_affordable(domain, workload)
-            decided = replace(self, estimator="tree" if is_tree else "residual")
-            return replace(decided.run(curator, workload), notes=self._told(domain, workload))
+            taken: Literal["tree", "residual"]
+            taken = "tree" if self._is_affordable(domain, workload) else "residual"
+            made = replace(self, estimator=taken).run(curator, workload)
+            return replace(made, notes=self._told(domain, workload), decided={"estimator": taken})
         weights = workload.closure(domain)
+        candidates = {Marginal(r): mib(domain.size(r)) for r in weights}
         # Under add-or-remove n is private, and the fit estimates the total from the measurements.
         n = curator.total(rho) if curator.unit.total_is_public else None
         round_cost = rho / (self.rounds_per_attribute * len(domain))
@@ -130,9 +133,9 @@ class AIM(Mechanism):
 
             # SELECT the marginal whose error most exceeds the noise it would be measured with.
             used = 1 - (curator.remaining.value - round_cost.value) / rho.value
-            allowed = self._allowed(domain, measurements, list(weights), share=float(used))
+            allowed = self._allowed(domain, measurements, candidates, share=float(used))
             score = WeightedError(model, weights=weights, cell_penalty=expected_l1_noise(1, stddev))
-            chosen = curator.select([Marginal(r) for r in allowed], score, select_cost)
+            chosen = curator.select(allowed, score, select_cost)
             # MEASURE it.
             measurements.append(curator.measure(chosen, measure_cost).against(model))
             # ESTIMATE a model that agrees with everything measured so far.
@@ -170,13 +173,16 @@ class AIM(Mechanism):
         return take_marginals(curator, closure, limit_mb=self.max_model_mb / 2)
 
     def _allowed(
-        self, domain: Domain, measured: list[Measurement], wanted: list[Attrs], *, share: float
-    ) -> list[Attrs]:
-        """The candidates that this share of the size limit has room for."""
+        self, domain: Domain, measured: list[Measurement], wanted: Mapping[Marginal, float], *, share: float
+    ) -> list[Marginal]:
+        """The candidates, given with their sizes, that this share of the size limit has room for."""
         limit = self.max_model_mb * share
         if self.estimator == "residual":
-            return [attrs for attrs in wanted if len(attrs) == 1 or mib(domain.size(attrs)) <= limit]
-        return tractable(domain, [made.query.attrs for made in measured], wanted, limit_mb=limit)
+            return [query for query, size in wanted.items() if size <= limit or len(query.attrs) == 1]
+        asked = [query.attrs for query in wanted]
+        return list(
+            map(Marginal, tractable(domain, [m.query.attrs for m in measured], asked, limit_mb=limit))
+        )
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
@@ -194,8 +200,7 @@ class AIM(Mechanism):
         one_way = [Marginal(r) for r in workload.closure(domain) if len(r) == 1]
         first = (allotment / (self.rounds_per_attribute * len(domain))).split(self.select_share)[1]
         # No round gets less than the first, unless the one-way marginals left less than one round's cost.
-        left = Fraction(allotment.value - len(one_way) * first.value)
-        last = type(allotment)(max(left, Fraction(0))).split(self.select_share)[1]
+        last = less(allotment, first * len(one_way)).split(self.select_share)[1]
         return [measuring(one_way[0], cost, unit) for cost in (first, last) if cost]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -53,6 +53,8 @@ class Outcome:
     events: tuple[Event, ...]
     notes: tuple[str, ...] = ()
     """What else a reader of the release should know, in sentences."""
+    decided: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that the mechanism was left to choose, with what it took."""
     rounds: tuple[JointRound, ...] = ()
     """Told by JAM."""
     aperture: Opening | None = None
@@ -61,6 +63,8 @@ class Outcome:
     """Attributes whose values were modelled in groups."""
     public_attrs: tuple[str, ...] = ()
     """Attributes about which the public data held information."""
+    public_share: float = 1.0
+    """The share of the public records that the model rests on: others were left aside."""
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None
     """Dispersion of measured marginals, where the fit weighed a prior against them: see ``model_error``."""
 
@@ -153,7 +157,7 @@ class Mechanism(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Every field with its value, as plain values."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
 
 
 def _plain(value: Any) -> Any:

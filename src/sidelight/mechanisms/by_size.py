@@ -2,8 +2,8 @@
 
 LADDER and HDMM measure what was planned; their errors are about those of their noise, and known before
 anything is read. A mechanism that selects measures less, with less noise, and guesses the rest. So planned
-noise is best where a workload has few numbers, where all that it asks for is heard, or where hardly any
-relation could be heard anyway. The bounds below were chosen on the tables of
+noise is best where a workload has few numbers, where all that it asks for is heard, or where few relations
+could be heard anyway. The bounds below were chosen on the tables of
 ``benchmarks/utility/auto_runs.py`` that it does not keep out.
 """
 
@@ -32,17 +32,18 @@ _FEW, _FEW_VALUES = 50_000, 16
 """LADDER is taken up to so many numbers of a workload, its marginals' cells and those below them, and so many
 values of an attribute. Where attributes have more, mechanisms that select model them in groups (bins.py)."""
 _NEAR, _MANY = 0.1, 1_000_000
-"""With more of either, up to so many numbers, LADDER is taken where it expects to err by less than this share
-of n: then relations are heard without selecting."""
-_FAR_OFF, _MANY_VALUES = 0.65, 50
-"""And where it expects to err by more than this share, and attributes have up to so many values: then
-selecting among their relations, too, would be left to chance. With more values, groups of them gain more."""
+"""Above either bound, LADDER is still taken where the workload has up to ``_MANY`` numbers and its expected
+error is below ``_NEAR`` of n: relations are then heard without selecting."""
+_HEARD, _MANY_VALUES = 1 / 3, 50
+"""And where its plan measures at most this share of the pairs, and attributes have up to so many values: then
+selecting among pairs, too, would be left to chance. With more values, groups of them gain more."""
 _MOST_SETS = 20_000
 """Larger workloads are not planned for: that takes long."""
 _RANGES = 0.03
 """HDMM is taken where σ of a range is less than this share of n, on average."""
 _PUBLIC_IS_OFF = 2.1
-"""LADDER expects too large an error, and public tables are further off than by chance: by this together."""
+"""LADDER is taken where its expected error is below so many times the distance that chance alone puts between
+the two tables: it overstates its error, and public tables differ by more than chance."""
 _COUNTED = 300
 """Marginals of a public table that are counted, to see how far off chance alone would make them."""
 _IN_TIME = 20_000
@@ -97,9 +98,10 @@ def _ladder(
     error = _expected(zcdp, domain, workload, budget, size)
     if too_large(domain, workload) is None:
         return pure if may_be_pure and _expected(pure, domain, workload, budget, size) < error else zcdp
-    is_heard = error < _NEAR and _numbers(domain, workload, most=_MANY) <= _MANY
-    is_lost = error > _FAR_OFF and _widest(domain, workload)[1] <= _MANY_VALUES
-    return zcdp if is_heard or is_lost else None
+    is_near = error < _NEAR and _numbers(domain, workload, most=_MANY) <= _MANY
+    heard = zcdp.heard(domain, workload, budget.rho(), size.unit, n=size.n)
+    is_lost = heard <= _HEARD and _widest(domain, workload)[1] <= _MANY_VALUES
+    return zcdp if is_near or is_lost else None
 
 
 def too_large(domain: Domain, workload: Workload) -> str | None:

@@ -17,6 +17,14 @@ from sidelight.trees.triangulation import BYTES_PER_CELL, SizeOracle
 
 Oversized = Literal["refuse", "skip"]
 
+MOST_CANDIDATES = 25_000
+"""Most marginals, with all that lie below them, among which rounds select: all pairs of 200 attributes are
+20,100. Among the 5,050 of 100 attributes AIM by residuals takes half a minute (benchmarks/speed/wide.py).
+Twice the attributes have four times the candidates, and may have twice the rounds."""
+_MOST_NUMBERS = 2**32
+"""Most cells of all candidates together, as declared: a round that compares so many takes a minute or more.
+Values that are modelled in groups (bins.py) are fewer."""
+
 
 def mib(cells: int) -> float:
     """Size of that many cells in MiB, as the papers count model size."""
@@ -120,6 +128,7 @@ def check_sizes(
     if not any(workload.attribute_sets):
         raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
     check_model_room(domain, limit_mb=limit_mb)
+    check_candidates(domain, workload, limit_mb=limit_mb, name=name)
     if oversized == "skip":
         return
     for attrs in oversized_marginals(domain, workload, limit_mb=limit_mb):
@@ -129,6 +138,39 @@ def check_sizes(
             "attributes, take it out of the workload, or have it answered from smaller marginals "
             "(oversized='skip')."
         )
+
+
+def check_candidates(domain: Domain, workload: Workload, *, limit_mb: float, name: str) -> None:
+    """Refuse more candidates, or more of their cells, than rounds can look at in reasonable time."""
+    # PRIVACY: the schema, the workload and the settings alone are asked.
+    about = {attr for attrs in workload.attribute_sets for attr in attrs}
+    instead = (
+        "Ask for fewer or lower marginals, name those that matter in a file, or draw some "
+        "(Workload.random_marginals); without public data mechanism='mst' takes any number of them, since "
+        f"it measures {max(len(about) - 1, 1):,} pairs along a tree of the {len(about):,} attributes."
+    )
+    if has_too_many(domain, workload):
+        raise TooLargeError(
+            f"mechanism {name!r} compares its model in every round with every marginal of the workload, and "
+            f"with those below them: {len(workload):,} are asked for, and together they are more than the "
+            f"{MOST_CANDIDATES:,} that it takes. {instead}"
+        )
+    closure = workload.closure(domain)
+    cells = sum(size for attrs in closure if mib(size := domain.size(attrs)) <= limit_mb)
+    if cells > _MOST_NUMBERS:
+        raise TooLargeError(
+            f"mechanism {name!r} compares its model in every round with {len(closure):,} marginals, which "
+            f"have {cells:,} cells together ({cells * BYTES_PER_CELL / 2**30:,.0f} GB), more than the "
+            f"{_MOST_NUMBERS:,} that it takes. Coarsen attributes, or lower max_model_mb with "
+            f"oversized='skip', which leaves out the largest. {instead}"
+        )
+
+
+def has_too_many(domain: Domain, workload: Workload) -> bool:
+    """Whether a workload, with what lies below it, has more marginals than rounds can select among."""
+    # What lies below a large workload takes long to be listed.
+    sets = workload.attribute_sets
+    return len(sets) > MOST_CANDIDATES or len(workload.closure(domain)) > MOST_CANDIDATES
 
 
 def check_model_room(domain: Domain, *, limit_mb: float) -> None:

@@ -7,8 +7,9 @@
                                              otherwise mwem-pub
                    other queries, δ = 0      mwem-pub
     none           marginals, δ > 0          ladder where attributes have few values and the workload few
-                                             numbers, where its noise is small, or where hardly any
-                                             relation could be heard; otherwise aperture
+                                             numbers, where its noise is small, or where it could hear
+                                             at most a third of the pairs; otherwise aperture, or mst
+                                             where there are too many marginals for it
                    marginals, δ = 0          ladder; mwem where the workload is too large for it
                    other queries, δ > 0      hdmm where its noise is small beside n; otherwise mwem
                    other queries, δ = 0      mwem
@@ -29,7 +30,7 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.by_size import Size, planned, rounds_of, too_large, worthwhile_rounds
-from sidelight.mechanisms.candidates import oversized_marginals
+from sidelight.mechanisms.candidates import MOST_CANDIDATES, has_too_many, oversized_marginals
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
@@ -68,6 +69,13 @@ def choose(
         if mechanism is not None:
             return Choice(mechanism, _planned_because(mechanism, domain, workload, budget, size, public))
     if workload.only_marginals and not budget.is_pure:
+        if public is None and not settings and has_too_many(domain, workload):
+            return Choice(
+                _of("mst", {"oversized": "skip"}),
+                f"The workload has {len(workload):,} marginals, and with those below them more than the "
+                f"{MOST_CANDIDATES:,} that aperture can look at; mst measures pairs along a tree of its "
+                "attributes.",
+            )
         chosen = _of("aperture", settings)
         # The plan, the card and the report name the marginals that are too large to be measured.
         if oversized_marginals(domain, workload, limit_mb=chosen.settings()["max_model_mb"]):

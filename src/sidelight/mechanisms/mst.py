@@ -39,6 +39,10 @@ from sidelight.queries.query import Marginal, Query
 from sidelight.queries.workload import Workload
 from sidelight.select.score import ModelError
 
+_MOST_PAIRS = 80_000
+"""Most pairs among which the tree is selected: those of 400 attributes. 200 take 27 s and 100
+take 5 (benchmarks/speed/wide.py)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MST(Mechanism):
@@ -134,6 +138,12 @@ class MST(Mechanism):
         if not named:
             raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
         check_model_room(domain, limit_mb=self.max_model_mb)
+        if (pairs := len(named) * (len(named) - 1) // 2) > _MOST_PAIRS:
+            raise TooLargeError(
+                f"MST selects {len(named) - 1:,} times among all pairs of the {len(named):,} attributes that "
+                f"the workload names: {pairs:,}, more than the {_MOST_PAIRS:,} that it takes. Name fewer "
+                "attributes, or release parts of the table one by one, each with a part of the budget."
+            )
         widest = sorted(named, key=lambda attr: domain.sizes[attr])[-2:]
         size = mib(domain.size(widest))
         if len(widest) == 2 and size > self.max_model_mb and self.oversized == "refuse":

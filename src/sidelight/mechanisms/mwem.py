@@ -108,7 +108,8 @@ class MWEM(Mechanism):
             model = self.estimator.estimate(model, measurements)
 
         final = played.model if self.output == "average" else model
-        return Outcome(final, (*measured_start, *measurements), curator.events)
+        taken = {"model": "components" if isinstance(final, Components) else "histogram"}
+        return Outcome(final, (*measured_start, *measurements), curator.events, decided=taken)
 
     def _start(self, curator: Curator, n: float) -> tuple[Histogram | Components, tuple[Measurement, ...]]:
         """A₀: uniform, or a noisy histogram with its own share of the budget."""

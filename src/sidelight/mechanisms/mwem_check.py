@@ -56,7 +56,7 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
             raise TooLargeError(
                 f"the schema's impossible combinations join {' × '.join(largest)}, {domain.size(largest):,} "
                 f"cells, more than max_component_cells={mwem.max_component_cells}. Raise it, name fewer "
-                "attributes in one combination, or use mechanism='aim'."
+                "attributes in one combination, or, where δ is above 0, use mechanism='aim'."
             )
         start = Components.uniform(domain, total=1.0)
         smallest = min(start.cells_if_joined(attrs) for attrs in about_something)

@@ -131,6 +131,7 @@ class MWEMPub(Mechanism):
             curator.events,
             notes=support_notes(fit.start, workload),
             public_attrs=curator.domain.attrs,
+            public_share=self.public_share,
         )
 
     def allotment(self, budget: Budget) -> Cost:

@@ -141,6 +141,7 @@ class PMWPub(Mechanism):
             curator.events,
             notes=support_notes(fit.start, workload),
             public_attrs=curator.domain.attrs,
+            public_share=0.0 if self.support == "random" or public is None else self.public_share,
         )
 
     def _start(self, domain: Domain, public: Table | None, n: float) -> Support:

@@ -63,7 +63,8 @@ class OpenedMarginal:
 
     attrs: Attrs
     spread: float
-    """Over-dispersion s of the private counts around the public model."""
+    """Over-dispersion s of the private counts around the public model, over what sampling explains: 1 where
+    public and private people are alike."""
     trust: float
     """Trust in the noisy answer: 0 keeps the public model, 1 takes the answer."""
     moved: float
@@ -94,11 +95,12 @@ class Opening:
     cut: tuple[str, ...] = ()
     """Attributes whose public relations were cut off."""
     is_bare: bool = False
-    """Whether the answers alone were found better than the answers with public data, at the end."""
+    """Whether the answers without any public relation were found better than with them, at the end."""
     alpha: Mapping[str, float] = field(default_factory=dict, repr=False)
     """How strongly the public model was smoothed, by attribute; older releases alone say it."""
     records_share: float | None = None
-    """Share of the release that was mixed into the tree; None where there was nothing to take."""
+    """Share of the release that comes from other public trees and from public records; None where there was
+    nothing to take."""
     particle_rounds: int = 0
     """Marginals that were selected and measured for the particles."""
     particles: int = 0

@@ -10,7 +10,7 @@ PRIVACY: a function of noisy answers; post-processing.
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,8 +33,9 @@ from sidelight.queries.strategy import subsets
 
 _MOST_CELLS = 2**27
 """Most cells of one marginal: a gibibyte."""
-_SWEEPS, _CLOSE = 50, 1e-6
-"""Proportional fitting: most sweeps, and the error, as a share of the total, at which it stops."""
+_SWEEPS, CLOSE, ROUGHLY = 50, 1e-5, 1e-3
+"""Proportional fitting: most sweeps, and what a sweep moves, as a share of the total, when it stops, or when
+it is roughly done: in models that another one replaces after a round."""
 _KEPT_CELLS = 2**26
 """Most cells, about, of the marginals that are kept for the next round: half a gibibyte."""
 _PARTICLES_MB = 80.0
@@ -56,7 +57,9 @@ class Reconstruction:
     seen: int = 0
     """How many measurements the residuals are made of."""
     kept: dict[Attrs, Array] = field(default_factory=dict, repr=False)
-    """Marginals that were asked for, as frequencies: the next round asks again for most of them."""
+    """Marginals that were asked for, read-only: the next round asks again for most of them."""
+    close: float = CLOSE
+    """What a sweep of proportional fitting moves, as a share of the total, when it stops."""
 
     @property
     def domain(self) -> Domain:
@@ -69,7 +72,7 @@ class Reconstruction:
     def count(self, attrs: Attrs) -> Array:
         """The marginal on these attributes, axes in the order asked."""
         if attrs in self.kept:
-            return self.kept[attrs] * self.total
+            return self.kept[attrs]
         if self.domain.size(attrs) > _MOST_CELLS:
             raise TooLargeError(
                 f"the marginal {' × '.join(attrs)} has {self.domain.size(attrs):.3g} cells, more than "
@@ -80,7 +83,7 @@ class Reconstruction:
             return self.known.count(attrs)
         found = self._possible(attrs, self.known.count(attrs)) if is_known else self.of_largest_entropy(attrs)
         if len(self.kept) * found.size <= _KEPT_CELLS:
-            self.kept[attrs] = found / self.total
+            self.kept[attrs] = read_only(found)
         return found
 
     def with_measured(self, measurements: Sequence[Measurement]) -> "Reconstruction":
@@ -90,7 +93,11 @@ class Reconstruction:
         if isinstance(self.known, Products):
             raise TypeError("products of matrices are measured once; nothing is added to them.")
         known = self.known.adding(measurements)
-        return Reconstruction(known, self.is_clipped, self.seen + len(measurements), kept)
+        if known.total != self.total:
+            # n is private, and what is known of it has changed. Scaled counts would not be those that are
+            # counted anew, and a resumed run, which has nothing kept, would go another way.
+            kept = {}
+        return replace(self, known=known, seen=self.seen + len(measurements), kept=kept)
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
         """Many marginals, each with its place among those asked for."""
@@ -113,24 +120,43 @@ class Reconstruction:
 
     def of_largest_entropy(self, attrs: Attrs) -> Array:
         """The counts of largest entropy with the marginals that are known of these attributes."""
-        known = [below for below in subsets(tuple(attrs)) if below and self.known.holds(below)]
-        largest = [a for a in known if not any(set(a) < set(b) for b in known)]
-        targets = [
-            (tuple(axis for axis, attr in enumerate(attrs) if attr not in below), below) for below in largest
-        ]
-        wanted = {below: self._possible(below, self.known.count(below)) for below in largest}
-        found = self._possible(attrs, np.ones(tuple(self.domain.sizes[attr] for attr in attrs)))
+        shape = tuple(self.domain.sizes[attr] for attr in attrs)
+        largest = self._largest_known(tuple(attrs))
+        targets = []
+        for below in largest:
+            around = tuple(size if attr in below else 1 for attr, size in zip(attrs, shape, strict=True))
+            aside = tuple(axis for axis, attr in enumerate(attrs) if attr not in below)
+            targets.append((aside, self._clipped(below).reshape(around)))
+        if not self.domain.impossible and sum(map(len, largest)) == len(set().union(*largest)):
+            # Marginals that share nothing are independent of each other.
+            found = np.ones(shape)
+            for _, wanted in targets:
+                found *= wanted
+            return np.asarray(found * (self.total / found.sum()))
+        found = self._possible(attrs, np.ones(shape))
         for _ in range(_SWEEPS):
-            moved = 0.0
-            for aside, below in targets:
-                now = found.sum(axis=aside)
-                ratio = np.divide(wanted[below], now, out=np.zeros(now.shape), where=now > 0)
-                moved = max(moved, float(np.abs(wanted[below] - now).sum()))
-                found *= np.expand_dims(ratio, aside)
-            if moved <= _CLOSE * self.total or len(targets) == 1:
+            before = found.copy()
+            for aside, wanted in targets:
+                now = found.sum(axis=aside, keepdims=True)
+                found *= np.divide(wanted, now, out=np.zeros(now.shape), where=now > 0)
+            # Counts that were cut off at 0 may contradict each other, so that no table has all of them.
+            if len(targets) < 2 or np.abs(found - before).sum() <= self.close * self.total:
                 break
         whole = found.sum()
         return np.asarray(found * (self.total / whole)) if whole > 0 else self._possible(attrs, found)
+
+    def _largest_known(self, attrs: Attrs) -> list[Attrs]:
+        """The largest sets among these attributes whose marginals are known."""
+        known: list[Attrs] = []
+        for below in reversed(subsets(attrs)):  # each after all that hold it
+            inside = set(below)
+            if below and not any(inside.issubset(other) for other in known) and self.known.holds(below):
+                known.append(below)
+        return known
+
+    def _clipped(self, attrs: Attrs) -> Array:
+        """A known marginal, with no count below 0."""
+        return self.count(attrs) if self.is_clipped else self._possible(attrs, self.known.count(attrs))
 
     def sample(self, records: int, *, seed: int) -> Table:
         """Synthetic records, from particles that follow the known marginals."""
@@ -222,3 +248,9 @@ class Reconstruction:
         if () not in parts or start != values.size:
             raise ReleaseError("a saved model's residuals do not fit its numbers; it was edited.")
         return cls(Residuals(domain, parts), is_clipped=bool(state.meta["is_clipped"]))
+
+
+def read_only(counts: Array) -> Array:
+    """Counts that may be given out again and again, since nobody can change them."""
+    counts.setflags(write=False)
+    return counts

@@ -98,7 +98,7 @@ class Residuals:
     def holds(self, attrs: Iterable[str]) -> bool:
         """Whether the marginal on these attributes is known, with all of its residuals."""
         told = self._told(attrs)
-        return all(below in self.parts for below in subsets(told))
+        return told in self.parts and all(below in self.parts for below in subsets(told))
 
     def count(self, attrs: Attrs) -> Array:
         """The marginal on these attributes, as far as its residuals are known; axes in the order asked."""
@@ -111,7 +111,7 @@ class Residuals:
                 values = self.parts[below].values
                 around = [size if attr in below else 1 for attr, size in zip(ordered, shape, strict=True)]
                 found += values.reshape(around) * (values.size / cells)
-        return found.transpose([ordered.index(attr) for attr in attrs])
+        return found if ordered == attrs else found.transpose([ordered.index(attr) for attr in attrs])
 
     def variance(self, attrs: Attrs) -> float:
         """The variance of each cell of this marginal: all of them have the same."""
@@ -145,7 +145,8 @@ class Residuals:
 
     def _told(self, attrs: Iterable[str]) -> Attrs:
         """In the domain's order, without attributes of one value: they have no residual."""
-        return tuple(attr for attr in self.domain.canonical(attrs) if self.domain.sizes[attr] > 1)
+        sizes = self.domain.sizes
+        return tuple([attr for attr in self.domain.canonical(attrs) if sizes[attr] > 1])
 
     def _contrasts(self, attrs: Attrs) -> int:
         return math.prod(self.domain.sizes[attr] - 1 for attr in attrs)

@@ -110,6 +110,12 @@ def added(first: Cost, *others: Cost) -> Cost:
     return type(first)(sum((other.value for other in others), start=first.value))
 
 
+def less(cost: Cost, other: Cost) -> Cost:
+    """A cost less another in the same currency; nothing where the other is larger."""
+    cost._same_currency(other)
+    return type(cost)(max(cost.value - other.value, Fraction(0)))
+
+
 def cost_to_json(cost: Cost) -> dict[str, str]:
     """A plain form from which ``cost_from_json`` gives back an equal cost.
 

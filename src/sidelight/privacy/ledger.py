@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sidelight.errors import UnrecordedWarning
+from sidelight.errors import PrivacyWarning, UnrecordedWarning
 from sidelight.privacy.chain import Line, promise_line
 from sidelight.privacy.chained_ledger import Ledger as Ledger
 from sidelight.privacy.pages import MemoryPages, Pages
@@ -62,8 +62,11 @@ _OURS = str(Path(__file__).resolve().parent.parent)
 """Where our own code is."""
 
 
-def warn_unrecorded() -> None:
-    """Warn that privacy is about to be spent and no ledger records it, at the line that called us."""
+def warn_unrecorded(promise: Promise) -> None:
+    """Warn that privacy is about to be spent and no ledger records it, at the line that called us.
+
+    A promise of little worth is doubted here, as a ledger doubts it where it is opened.
+    """
     frames = [frame.f_code.co_filename for frame, _ in traceback.walk_stack(sys._getframe())]
     ours = max(place for place, name in enumerate(frames) if name.startswith(_OURS))
     warnings.warn(
@@ -72,3 +75,5 @@ def warn_unrecorded() -> None:
         UnrecordedWarning,
         stacklevel=ours + 2,
     )
+    for doubt in promise.doubts_of_epsilon:
+        warnings.warn(doubt, PrivacyWarning, stacklevel=ours + 2)

@@ -84,12 +84,16 @@ class Meaning:
         'somebody who accuses wrongly in 5% of cases finds at most 8.1% of those who are in the table'
         >>> said.split("; ")[1]
         'an accusation turns a fifty-fifty guess into one that is right in at most 62% of cases'
+        >>> Meaning(caught=0.9999, posterior=0.97).sentence(Unit("add-or-remove")).split("; ")[0]
+        'somebody who accuses wrongly in 5% of cases may find all of those who are in the table'
         """
         whom = "who are in the table" if unit.hides_presence else "whose records say what is suspected"
+        found = _percent_up(self.caught)
+        finds = "may find all" if found == "100%" else f"finds at most {found}"
         return (
-            f"somebody who accuses wrongly in {100 * self.false:.3g}% of cases finds at most "
-            f"{_percent_up(self.caught)} of those {whom}; an accusation turns a fifty-fifty guess into one "
-            f"that is right in at most {_percent_up(self.posterior)} of cases"
+            f"somebody who accuses wrongly in {100 * self.false:.3g}% of cases {finds} of those {whom}; "
+            "an accusation turns a fifty-fifty guess into one that is right "
+            f"in at most {_percent_up(self.posterior)} of cases"
         )
 
     def as_json(self) -> dict[str, float]:

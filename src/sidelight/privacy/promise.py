@@ -65,19 +65,24 @@ class Promise:
         >>> Promise(Budget(epsilon=1.0, delta=1e-9), Unit("replace"), "people").doubts
         ()
         """
-        said = []
-        if self.budget.epsilon > MOST_EPSILON:
-            spent = self.budget.pure() if self.budget.is_pure else self.budget.rho()
-            said.append(
-                f"ε = {self.budget.epsilon:g} is above {MOST_EPSILON} and protects little: "
-                f"{Meaning.of(spent).sentence(self.unit)}."
-            )
+        said = [*self.doubts_of_epsilon]
         if self.budget.delta > MOST_DELTA:
             said.append(
                 f"δ = {self.budget.delta:g} is above {MOST_DELTA:g}: with that probability the promise may "
                 "fail altogether, and δ should be well below 1/n."
             )
         return tuple(said)
+
+    @property
+    def doubts_of_epsilon(self) -> tuple[str, ...]:
+        """The doubts that do not depend on how many records there are."""
+        if self.budget.epsilon <= MOST_EPSILON:
+            return ()
+        spent = self.budget.pure() if self.budget.is_pure else self.budget.rho()
+        return (
+            f"ε = {self.budget.epsilon:g} is above {MOST_EPSILON} and protects little: "
+            f"{Meaning.of(spent).sentence(self.unit)}.",
+        )
 
     def as_json(self) -> dict[str, Any]:
         """A plain form from which ``from_json`` gives back an equal promise."""

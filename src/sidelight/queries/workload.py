@@ -241,6 +241,12 @@ class Workload(Sequence[Query]):
 
     def closure(self, domain: Domain) -> dict[Attrs, float]:
         """Downward closure: every non-empty subset of a member, with weight Σ_s c_s |r ∩ s| (spec 7.1)."""
+        known: dict[Domain, dict[Attrs, float]] = self.__dict__.setdefault("_closures", {})
+        if domain not in known:
+            known[domain] = self._closure(domain)
+        return dict(known[domain])
+
+    def _closure(self, domain: Domain) -> dict[Attrs, float]:
         check_closure([len(query.attrs) for query in self.queries], attributes=len(domain))
         members: dict[Attrs, None] = {}
         for attrs in sorted({domain.canonical(query.attrs) for query in self.queries}):

@@ -55,6 +55,8 @@ class PublicData:
     """How far one public table is from the private one, by noisy answers; the largest difference first."""
     columns: Mapping[str, float] = field(default_factory=dict)
     """How many public records tell of each column; empty on older cards."""
+    remarks: tuple[str, ...] = ()
+    """Which public values do not fit the schema, and what became of them, in sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +159,7 @@ class Card:
     why: str | None = None
     """Why this mechanism, where it was chosen automatically; None where a person named it."""
     settings: Mapping[str, Any]
-    """Every setting of the mechanism, as plain values."""
+    """Every setting of the mechanism, as plain values; what it was left to choose ("auto"), as it chose."""
     papers: tuple[Paper, ...]
     """Where the mechanism comes from."""
 

@@ -52,6 +52,8 @@ class Plan:
     public: Any = None
     """What ``read_public`` made of the public data that were given: a table, a prior, a model, or a list of
     these. ``helping`` is what of them is used."""
+    public_remarks: tuple[str, ...] = ()
+    """Which public values do not fit the schema, and what became of them, in sentences."""
     quality_share: float = SHARE
     """Share of the budget that measures how far off the release is, once its model is final; 0: none."""
     accept: Criteria | None = None
@@ -105,7 +107,8 @@ class Plan:
             else Criteria.of(accept, known.domain, labels=lambda attr: known.column(attr).code_labels())
         )
         budget = Budget(epsilon=epsilon, delta=_delta(delta, ledger, named, epsilon))
-        helping = None if public is None else read_public(public, known)
+        remarks: list[str] = []
+        helping = None if public is None else read_public(public, known, remarks)
         is_alone = ledger is None or ledger.promise.budget.epsilon <= budget.epsilon
         may_be_pure = is_alone and criteria is None
         choice = named or choose(
@@ -120,6 +123,7 @@ class Plan:
             budget=budget,
             unit=who,
             public=helping,
+            public_remarks=tuple(remarks),
             quality_share=quality_share,
             accept=criteria,
             asked_bins=bins,
@@ -128,9 +132,9 @@ class Plan:
             reused=read_reused(reuse, schema=known, unit=who, ledger=ledger),
         )
         plan._refuse_constants()
-        plan = plan._with_bins()
+        plan = plan._with_bins()._checked()
         plan._refuse_unmeasurable()
-        return plan._checked()
+        return plan
 
     def knowing(self, records: int) -> "Plan":
         """The plan for so many records, where n is public: a mechanism that was chosen is chosen again."""

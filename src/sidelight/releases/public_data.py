@@ -27,14 +27,15 @@ _SEED = 0
 """Draws the records of a release under another schema, and points within its bins; it protects nobody."""
 
 
-def read_public(source: Any, schema: Schema) -> Any:
+def read_public(source: Any, schema: Schema, remarks: list[str] | None = None) -> Any:
     """Public data of any accepted kind: a prior's folder, a release's folder, a table, or a list of them.
 
     A fitted Prior and records that this schema encoded are returned as they are; of an earlier release, its
-    model is. What another schema encoded is decoded, and read like any table.
+    model is. What another schema encoded is decoded, and read like any table. ``remarks`` is given what a
+    card says of values that do not fit.
     """
     if isinstance(source, list | tuple):
-        return [read_public(one, schema) for one in source]
+        return [read_public(one, schema, remarks) for one in source]
     if isinstance(source, str | Path) and (folder := Path(source)).is_dir():
         if is_prior(folder):
             return load_prior(folder, schema)
@@ -44,15 +45,15 @@ def read_public(source: Any, schema: Schema) -> Any:
         if _is_encoded_by(source.schema, schema):
             _require_same_sizes(source, schema)
             return source.model
-        return read_public_table(replace(source, kind="pyarrow").sample(seed=_SEED), schema)
+        return read_public_table(replace(source, kind="pyarrow").sample(seed=_SEED), schema, remarks)
     if isinstance(source, Table):
         if source.domain == schema.domain and _is_encoded_by(source.schema, schema):
             return Table.read(source, schema)  # with this schema's impossible combinations
         if not _is_encoded_by(source.schema, schema):
-            return read_public_table(source.decode(seed=_SEED), schema)
+            return read_public_table(source.decode(seed=_SEED), schema, remarks)
     if isinstance(source, Prior | Table | Model | PublicSource):
         return source
-    return read_public_table(source, schema)
+    return read_public_table(source, schema, remarks)
 
 
 def each_given(public: Any) -> list[Any]:

@@ -59,8 +59,14 @@ the first bin, which is wrong, and ruins mechanisms that reweigh whole public re
 """
 
 
-def read_public_table(source: Any, schema: Schema) -> Table | WeightedRecords:
-    """The table's records over the columns shared with the schema; a warning says what is left out."""
+def read_public_table(
+    source: Any, schema: Schema, remarks: list[str] | None = None
+) -> Table | WeightedRecords:
+    """The table's records over the columns shared with the schema; a warning says what is left out.
+
+    ``remarks`` is given the same sentences, for a card: without the table's name and what to do about it.
+    """
+    said = [] if remarks is None else remarks
     if hasattr(source, "read_all"):  # a stream, which can be read once
         source = source.read_all()
     elif hasattr(source, "collect") and kind_of(source) == "polars":  # lazy: worked out once
@@ -83,10 +89,10 @@ def read_public_table(source: Any, schema: Schema) -> Table | WeightedRecords:
         else:
             if not _may_hold_bins(table):
                 outside = _put_into_other(table) | _clamped(open_source(source, shared), shared)
-                told = _told(describe(source), shared, outside)
+                told = _told(describe(source), shared, outside, said)
                 return table if told == shared.domain.attrs else Table.read(source, shared.only(told))
     opened = _brought(open_source(source, _with_weights(schema)), schema)
-    return _Reading(describe(source), opened, shared, schema).records(weight)
+    return _Reading(describe(source), opened, shared, schema, said).records(weight)
 
 
 def _brought(opened: SqlSource, schema: Schema) -> DuckDBSource:
@@ -164,7 +170,7 @@ def _clamped(opened: SqlSource, schema: Schema) -> dict[str, float]:
     return dict(zip((column.name for column in clamped), shares, strict=True))
 
 
-def _told(what: str, schema: Schema, outside: Mapping[str, float]) -> tuple[str, ...]:
+def _told(what: str, schema: Schema, outside: Mapping[str, float], remarks: list[str]) -> tuple[str, ...]:
     """The columns that the table tells of, by the share of values outside; a remark says what that means."""
     told = tuple(name for name in schema.domain.attrs if outside.get(name, 0.0) < 1 - _FEW)
     for name, share in outside.items():
@@ -181,8 +187,9 @@ def _told(what: str, schema: Schema, outside: Mapping[str, float]) -> tuple[str,
             done = f"the table is taken to tell nothing of {name!r}"
             remedy = remedy or " Other units, or other years? Correct the public table, or the bounds."
         shown = f"{math.floor(1000 * share) / 10:g}%"
+        remarks.append(f"{shown} of the public values of {name!r} {places}, and {done}.")
         warnings.warn(
-            f"{what}: {shown} of the public values of {name!r} {places}, and {done}.{remedy}",
+            f"{what}: {remarks[-1]}{remedy}",
             PublicDataWarning if share >= _MANY else PublicDataNote,
             stacklevel=2,
         )
@@ -194,8 +201,10 @@ def _told(what: str, schema: Schema, outside: Mapping[str, float]) -> tuple[str,
 class _Reading:
     """A table that does not fit as it is."""
 
-    def __init__(self, what: str, opened: DuckDBSource, shared: Schema, schema: Schema) -> None:
-        self._what, self._opened, self._schema = what, opened, shared
+    def __init__(
+        self, what: str, opened: DuckDBSource, shared: Schema, schema: Schema, remarks: list[str]
+    ) -> None:
+        self._what, self._opened, self._schema, self._remarks = what, opened, shared, remarks
         self._maps = {column.name: schema.public.codes(column) for column in shared.columns}
         require_fit(misfits_of_columns(opened, shared, ANYBODY), what=self._what)
 
@@ -209,7 +218,7 @@ class _Reading:
             if column.other_code is not None:
                 outside[column.name] = is_other.sum() / max((own != column.missing_code).sum(), 1)
             self._remark(own, column)
-        told = _told(self._what, self._schema, outside)
+        told = _told(self._what, self._schema, outside, self._remarks)
         if told != self._schema.domain.attrs:
             codes = [codes[place] for place in self._schema.domain.index(told)]
             self._schema = self._schema.only(told)
@@ -271,9 +280,13 @@ class _Reading:
         named = [brief(text_of(value)) for value in found if not is_missing(value)]
         shown = f" (such as {', '.join(named[:_SHOWN])})" if named else " (they are missing)"
         remedy = f"; [public.map.{column.name}] in the schema can map them" if named else ""
+        place = (
+            f"{int(is_open.sum()):,} of {codes.size:,} values of {column.name!r} have no place in the schema"
+        )
+        end = f"Those records tell nothing of {column.name!r}"
+        self._remarks.append(f"{place}. {end}.")
         warnings.warn(
-            f"{self._what}: {int(is_open.sum()):,} of {codes.size:,} values of {column.name!r} have no place "
-            f"in the schema{shown}. Those records tell nothing of {column.name!r}{remedy}.",
+            f"{self._what}: {place}{shown}. {end}{remedy}.",
             PublicDataWarning,
             stacklevel=2,
         )

@@ -24,7 +24,7 @@ from sidelight.errors import (
     PrivacyWarning,
     SidelightError,
 )
-from sidelight.mean_errors import MeanErrors, NoisyMeans
+from sidelight.mean_errors import NoisyMeans
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.chained_ledger import new_run
@@ -45,6 +45,7 @@ from sidelight.releases.release import Release
 from sidelight.releases.reuse import Reused, refuse_unless_same
 from sidelight.releases.run_card import card_of
 from sidelight.uncertainty.calibration import Calibration, calibrated
+from sidelight.uncertainty.chance import Chance
 from sidelight.uncertainty.count_errors import CountErrors
 
 
@@ -114,7 +115,7 @@ def release(
     if book is None:
         book = MemoryLedger(Promise(plan.budget, plan.unit, NO_LEDGER))
         if noise is None or noise.is_private:
-            warn_unrecorded()
+            warn_unrecorded(book.promise)
     said = Purpose.of("", project=project, approved_by=approved_by)
     return run(plan, private, ledger=book, checkpoint=checkpoint, noise=noise, progress=bars, said=said)
 
@@ -248,7 +249,7 @@ def _judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) 
     with progress.phase("quality"):
         measured = curator.mean_errors(plan.mean_errors, outcome.model)
         is_public = plan.unit.total_is_public
-        calibration = _calibration(plan.mean_errors, measured, outcome, total_is_public=is_public)
+        calibration = _calibration(plan, curator, measured, outcome)
         found: dict[str, Any] = {
             "quality": Quality.of(plan.mean_errors, measured, total=outcome.model.total),
             "calibration": calibration,
@@ -363,10 +364,14 @@ def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
 
 
-def _calibration(
-    asked: MeanErrors, measured: NoisyMeans, outcome: Outcome, *, total_is_public: bool
-) -> Calibration | None:
+def _calibration(plan: Plan, curator: Curator, measured: NoisyMeans, outcome: Outcome) -> Calibration | None:
     """Error bars, fitted to what was measured about the errors of the model."""
-    model = outcome.model
-    errors = CountErrors(model, outcome.measurements, outcome.model_error, total_is_public=total_is_public)
-    return calibrated(errors.parts, asked, measured, model.domain, model.total)
+    assert plan.mean_errors is not None
+    model, told = outcome.model, outcome.public_attrs
+    share = outcome.public_share
+    records = {attr: share * number for attr, number in plan.public_records.items() if attr in told}
+    errors = CountErrors(
+        model, outcome.measurements, outcome.model_error, total_is_public=plan.unit.total_is_public,
+        chance=Chance(model.domain, model.total, outcome.measurements, records, curator.total_stddev),
+    )  # fmt: skip
+    return calibrated(errors.parts, plan.mean_errors, measured, model.domain, model.total)

@@ -45,7 +45,7 @@ def card_of(
     return Card(
         mechanism=plan.mechanism.name,
         why=plan.why,
-        settings=plan.mechanism.settings(),
+        settings={**plan.mechanism.settings(), **outcome.decided},
         papers=plan.mechanism.papers,
         unit=plan.unit,
         epsilon=float(plan.budget.epsilon),
@@ -134,4 +134,5 @@ def _public(plan: Plan, outcome: Outcome) -> PublicData | None:
         records=float(number) if isinstance(number, int | float) else None,
         disagreements=tuple(apart),
         columns=plan.public_records,
+        remarks=plan.public_remarks,
     )

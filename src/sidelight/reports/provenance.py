@@ -17,6 +17,8 @@ from sidelight.reports.words import joined, number, percent, shortened, tiny
 
 _LINE_BREAK = " \\\n    "
 _NOTHING = object()
+_REMARKS = 20
+"""Most remarks about public values that a page has."""
 _DIFFERENCE = (
     "Each difference is the root mean square over the measured numbers, in records, less the part "
     "that noise explains. These numbers were selected because the model was far off there; most "
@@ -53,6 +55,8 @@ class PublicPart:
     """Attributes that no measurement is about; their counts rest on public data or assumptions."""
     told: tuple[str, ...] = ()
     """How many public records tell of which attributes, where they do not tell of all alike."""
+    remarks: tuple[str, ...] = ()
+    """Which public values do not fit the schema, and what became of them."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ def public_part(release: Release) -> PublicPart | None:
         taken=tuple(dict.fromkeys(_taken(card))),
         unmeasured=tuple(attr for attr in release.model.domain.attrs if attr not in measured),
         told=told if len(told) > 1 else (),
+        remarks=tuple(shortened(one, 300) for one in card.public.remarks[:_REMARKS]),
     )
 
 
@@ -91,10 +96,12 @@ def left_out(card: Card) -> tuple[str, ...]:
     told = card.aperture
     if told is None:
         return ()
-    if told.is_bare or (told.cut and not told.public_records):
+    if told.cut and not told.public_records:
         return (
             "Public data were left out: the private table's answers alone were found to be closer to it.",
         )
+    if told.is_bare:
+        return ("Of the public data, single attributes alone were used: how they go together misled.",)
     if not told.cut:
         return ()
     named = listed([shortened(attr, 80) for attr in told.cut], most=20)
@@ -221,7 +228,10 @@ def _taken(card: Card) -> Iterator[str]:
     yield from (joined(one.marginal) for one in card.rounds if one.source == "public")
     if card.aperture:
         if card.aperture.records_share:
-            yield f"whole records (about {card.aperture.records_share:.0%} of the release)"
+            yield (
+                "further models of public records, or such records themselves "
+                f"(about {card.aperture.records_share:.0%} of the release)"
+            )
         yield from map(joined, card.aperture.public_marginals)
 
 

@@ -37,6 +37,7 @@ def report(
     *,
     against: Any = None,
     title: str | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write the report of a release, given as such or as a folder, and return its path.
 
@@ -46,20 +47,31 @@ def report(
         against: the private table, of any kind that ``sl.release`` takes. The report then holds
             exact counts: it is PRIVATE, and its name becomes ``report.PRIVATE.html``.
         title: what the page is called; by default what the ledger calls the table.
+        overwrite: whether a file that is there already, an earlier report included, is replaced.
     """
     folder = None if isinstance(release, Release) else Path(release)
     told = release if isinstance(release, Release) else Release.load(release)
-    asked = named(to, "the report")
-    target = asked if against is None else private_name(asked)
+    target = target_of(to, is_private=against is not None)
     if against is not None and folder is not None and target.resolve().is_relative_to(folder.resolve()):
         # PRIVACY: a release folder is made to be published, so exact counts must not be put there by default.
         raise SettingError(
             f"a PRIVATE report must not lie in the release folder {folder}, which is there to be published. "
             "Name a file elsewhere (--to)."
         )
+    if target.is_file() and not overwrite:
+        raise SettingError(
+            f"{target} exists already. Name a new file, or say overwrite=True to replace it. Nothing was "
+            "written."
+        )
     # PRIVACY: exact counts are for the owner of the file alone.
     write_text(target, render(told, against=against, title=title), "the report", private=against is not None)
     return target
+
+
+def target_of(to: str | Path, *, is_private: bool) -> Path:
+    """The file that a report is written to: the one asked for, or beside it one with PRIVATE in its name."""
+    asked = named(to, "the report")
+    return private_name(asked) if is_private else asked
 
 
 def private_name(path: Path) -> Path:

@@ -88,7 +88,7 @@ class Terms:
         ``way`` is how the run spends, as a policy names it: mean, quantile, screen or discover.
         """
         if self.opened is None and self.source.is_private:
-            warn_unrecorded()
+            warn_unrecorded(book.promise)
         run = book.begin(allotment, label=label, purpose=self.purpose(way))
         who = book.promise.unit if unit is None else unit
         try:

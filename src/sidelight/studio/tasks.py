@@ -189,7 +189,7 @@ def release(place: Place, request: Request, progress: Progress) -> dict[str, Any
 
 def _keep_beside(frozen: FrozenPlan, planned: Plan, made: Release) -> None:
     """The report, and public records to compare with; before the folder that says that all is done."""
-    report(made, frozen.out.with_name(f"{frozen.release}.html"))
+    report(made, frozen.out.with_name(f"{frozen.release}.html"), overwrite=True)
     model = None if planned.public is None else whole_records(planned.public, planned.domain)
     if isinstance(model, Support):
         keep_public(frozen.out.with_name(f"{frozen.release}.public.parquet"), model)

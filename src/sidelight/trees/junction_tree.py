@@ -94,17 +94,21 @@ def _spanning_tree(domain: Domain, cliques: tuple[Attrs, ...]) -> tuple[tuple[in
     root = max(range(len(cliques)), key=lambda i: (domain.size(cliques[i]), -i))
     parents = [-1] * len(cliques)
     order = [root]
-    nearest = {i: root for i in range(len(cliques)) if i != root}
+    nothing = frozenset[str]()
+    logs = {nothing: 0.0}
 
     def pull(i: int, j: int) -> tuple[int, float]:
         shared = sets[i] & sets[j]
-        return len(shared), math.log2(domain.size(sorted(shared)))
+        if shared not in logs:
+            logs[shared] = math.log2(domain.size(shared))
+        return len(shared), logs[shared]
 
+    nearest = {i: (pull(i, root), root) for i in range(len(cliques)) if i != root}
     while nearest:
-        chosen = max(nearest, key=lambda i: (*pull(i, nearest[i]), -i))
-        parents[chosen] = nearest.pop(chosen)
+        chosen = max(nearest, key=lambda i: (nearest[i][0], -i))
+        parents[chosen] = nearest.pop(chosen)[1]
         order.append(chosen)
-        for i, best in nearest.items():
-            if pull(i, chosen) > pull(i, best):
-                nearest[i] = chosen
+        for i, (best, _) in nearest.items():
+            if (now := pull(i, chosen)) > best:
+                nearest[i] = now, chosen
     return tuple(parents), tuple(order)

@@ -63,7 +63,12 @@ class Routes:
         for near in self._neighbours:
             near.sort()
         self._cells: dict[int, int] = {}
+        self._holding: dict[int, list[int]] = {}
+        for number, axes in enumerate(self.axes):
+            for axis in axes:
+                self._holding.setdefault(axis, []).append(number)
         self._sides: dict[tuple[int, int], int] = {}
+        self._ways: dict[int, dict[int, list[int]]] = {}
         self._shortcuts: dict[Branch, tuple[Branch, ...]] = {}
         self._centres: dict[int, int] = {}
         self._routes: dict[tuple[int, int, int], Route] = {}
@@ -96,7 +101,8 @@ class Routes:
         return self._centres[wanted]
 
     def _middle(self, wanted: int) -> int:
-        holding = [place for place, clique in enumerate(self.cliques) if wanted & clique == wanted]
+        first = self._holding[axes_of(wanted)[0]] if wanted else range(len(self.cliques))
+        holding = [place for place in first if wanted & self.cliques[place] == wanted]
         if holding:
             return min(holding, key=lambda place: self.size(self.cliques[place]))
         return min(self._between(wanted), key=lambda place: self._crowd(place, wanted))
@@ -107,15 +113,25 @@ class Routes:
         They are one part of the tree, with every clique in it that holds one of the attributes: beyond a
         clique that has all of them on its other side there is none.
         """
-        first = next(place for place, clique in enumerate(self.cliques) if wanted & clique)
+        asked = axes_of(wanted)
+        first = min(self._holding[axis][0] for axis in asked)
         found, waiting = {first}, [first]
         while waiting:
-            near = waiting.pop()
-            for far in self._neighbours[near]:
-                if far not in found and wanted & self._side(far, near) != wanted:
-                    found.add(far)
-                    waiting.append(far)
+            ways = self._towards(waiting.pop())
+            for far in {far for axis in asked for far in ways[axis]} - found:
+                found.add(far)
+                waiting.append(far)
         return sorted(found)
+
+    def _towards(self, clique: int) -> dict[int, list[int]]:
+        """For each attribute, the neighbours that hold it or lie on the way to it."""
+        if clique not in self._ways:
+            ways: dict[int, list[int]] = {axis: [] for axis in self._holding}
+            for far in self._neighbours[clique]:
+                for axis in axes_of(self._side(clique, far) | (self.cliques[far] & self.cliques[clique])):
+                    ways[axis].append(far)
+            self._ways[clique] = ways
+        return self._ways[clique]
 
     def place(self, attrs: Attrs) -> tuple[Any, ...]:
         """A sorting key: marginals with neighbouring keys share the most work."""
@@ -161,11 +177,15 @@ class Routes:
 
     def _branches(self, clique: int, wanted: int, without: int) -> list[Branch]:
         """The messages that this clique needs."""
+        about: dict[int, int] = {}
+        ways = self._towards(clique)
+        for axis in axes_of(wanted & ~self.cliques[clique]):
+            for far in ways[axis]:
+                about[far] = about.get(far, 0) | 1 << axis
         found: list[Branch] = []
-        for far in self._neighbours[clique]:
-            about = wanted & self._side(clique, far)
-            if about and far != without:
-                found += self._shortcut(Branch(far, clique, about))
+        for far in sorted(about):
+            if far != without:
+                found += self._shortcut(Branch(far, clique, about[far]))
         return found
 
     def _shortcut(self, branch: Branch) -> tuple[Branch, ...]:
@@ -230,4 +250,9 @@ class Routes:
 
 def axes_of(mask: int) -> list[int]:
     """The attributes in a set, by their place in the domain."""
-    return [place for place in range(mask.bit_length()) if mask >> place & 1]
+    found = []
+    while mask:
+        lowest = mask & -mask
+        found.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return found

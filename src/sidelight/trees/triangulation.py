@@ -56,13 +56,19 @@ class SizeOracle:
         members, self.cells = smallest_triangulation(self._graph, domain.shape)
         self.cliques = tuple(_named(domain, clique) for clique in members)
         self._near = [_mask(np.flatnonzero(line).tolist()) for line in self._graph]
-        self._masks = [_mask(np.flatnonzero(clique).tolist()) for clique in members]
+        self._holding: dict[int, list[int]] = {place: [] for place in range(len(domain))}
+        """The cliques that hold each attribute, by its place, as masks."""
+        for clique in members:
+            index = np.flatnonzero(clique).tolist()
+            for place in index:
+                self._holding[place].append(_mask(index))
         self._known: dict[tuple[tuple[int, int], ...], int] = {(): self.cells}
 
     def contains(self, candidate: Iterable[str]) -> bool:
         """Whether the candidate lies inside a clique already, and so costs nothing."""
-        wanted = _mask(self.domain.index(candidate))
-        return any(wanted & clique == wanted for clique in self._masks)
+        index = self.domain.index(candidate)
+        wanted = _mask(index)
+        return not index or any(wanted & clique == wanted for clique in self._holding[index[0]])
 
     def cells_with(self, candidate: Iterable[str]) -> int:
         """Cells of the model once the candidate is measured too."""
@@ -143,12 +149,14 @@ def _cells_of_each(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> list
     # Lines of one graph stand together, and each graph has one at least.
     starts = np.concatenate([[0], np.cumsum(maximal.sum(axis=1))[:-1]])
     logs = members @ np.log2(np.array(shape, dtype=np.float64))
-    if logs.max(initial=0.0) > 45 or len(shape) > 128:
-        # A sum of such products may be too long for an int64: whole numbers of any length instead.
-        sizes = np.array([_cells(clique, shape) for clique in members], dtype=object)
-        return [int(total) for total in np.add.reduceat(sizes, starts)]
-    products = np.where(members, np.array(shape, dtype=np.int64), 1).prod(axis=1)
-    return [int(total) for total in np.add.reduceat(products, starts)]
+    # Products that an int64 may be too short for, or a sum of them, are whole numbers of any length.
+    is_long = logs > 62 - len(shape).bit_length()
+    products = np.where(members & ~is_long[:, None], np.array(shape, dtype=np.int64), 1).prod(axis=1)
+    products[is_long] = 0
+    totals: list[int] = np.add.reduceat(products, starts).tolist()
+    for line in np.flatnonzero(is_long).tolist():
+        totals[int(np.searchsorted(starts, line, side="right")) - 1] += _cells(members[line], shape)
+    return totals
 
 
 def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Words, Booleans]:

@@ -145,6 +145,8 @@ def test_many_rounds_on_many_attributes_fit_no_tree_unless_it_is_asked_for(
 
     assert isinstance(outcome.model, kind)
     assert any("Residuals stand in" in note for note in outcome.notes) == is_told
+    taken = {GraphicalModel: "tree", Reconstruction: "residual"}[kind]
+    assert outcome.decided == ({"estimator": taken} if estimator == "auto" else {})
 
 
 def test_the_tree_by_name_is_the_tree_that_is_taken_for_few_attributes(toy):

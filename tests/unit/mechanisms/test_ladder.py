@@ -67,6 +67,17 @@ def test_the_more_records_the_higher_it_climbs():
     assert measured == [[4, 0, 0], [4, 6, 0], [4, 6, 4]]
 
 
+def test_heard_is_the_share_of_pairs_that_the_plan_measures():
+    rho = Budget(epsilon=1.0, delta=1e-9).rho()
+    heard = [Ladder().heard(DOMAIN, TRIPLES, rho, UNITS[0], n=n) for n in (10, 130, 1_000)]
+    counted = [degrees(residuals(best(), FADE, rho, UNITS[0], n=n))[1] / 6 for n in (10, 130, 1_000)]
+
+    assert heard == counted
+    assert 0.0 == heard[0] < heard[1] < heard[2] == 1.0
+    ones = Workload.marginals(DOMAIN, degree=1)
+    assert Ladder().heard(DOMAIN, ones, rho, UNITS[0], n=1_000) == 0.0
+
+
 def test_with_many_records_the_proportions_are_those_of_hdmm():
     plan = residuals(best(), FADE, Rho(1), UNITS[0], n=1e9)
 

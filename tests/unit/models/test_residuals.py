@@ -1,6 +1,7 @@
 """Reconstruction against dense least squares, with its variances (spec 7.5)."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -252,3 +253,37 @@ def test_an_edited_model_is_refused(damage):
 
     with pytest.raises(ReleaseError, match="edited"):
         Reconstruction.from_state(DOMAIN, state)
+
+
+def test_counts_that_contradict_each_other_need_few_sweeps(monkeypatch):
+    """Cutting off counts below 0 leaves pairs that disagree about an attribute: no table has both."""
+    made = [
+        Measurement(Marginal(("a", "b")), np.array([40.0, 30, -20, 20, 10, 20]), 1.0),
+        Measurement(Marginal(("b", "c")), np.array([30.0, 20, 10, 0, 20, 10, 5, 5, -10, 5, 3, 2]), 1.0),
+    ]
+    model = ResidualReconstruction(max_steps=0).estimate(DOMAIN, made, total=100.0)
+    patient = model.of_largest_entropy(("a", "b", "c"))
+    monkeypatch.setattr("sidelight.models.reconstruction._SWEEPS", 2)
+
+    assert not np.allclose(model.count(("a", "b")).sum(axis=0), model.count(("b", "c")).sum(axis=1))
+    assert model.of_largest_entropy(("a", "b", "c")) == pytest.approx(patient, abs=1e-9)
+
+
+def test_what_a_model_gives_out_again_cannot_be_changed():
+    model = ResidualReconstruction(max_steps=0).estimate(DOMAIN, measured())
+
+    with pytest.raises(ValueError, match="read-only"):
+        model.count(("a",))[0] = 7.0
+    assert model.count(("a",)) is model.count(("a",))
+
+
+def test_where_n_is_private_what_is_kept_is_counted_anew_once_more_is_known_of_n():
+    """A resumed run has nothing kept: both have to say the same."""
+    model = ResidualReconstruction(max_steps=0).estimate(DOMAIN, measured())
+    model.count(("b", "c"))
+    more = [Measurement(Marginal(("a",)), np.array([700.0, 100.0]), 1.0)]
+
+    later, fresh = model.with_measured(more), replace(model, kept={}).with_measured(more)
+
+    assert later.total != model.total
+    assert np.array_equal(later.count(("b", "c")), fresh.count(("b", "c")))

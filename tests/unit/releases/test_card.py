@@ -126,6 +126,12 @@ def test_what_was_paid_again_is_part_of_what_was_spent(cards):
         replace(card, paid_again=more)
 
 
+def test_a_setting_that_was_left_to_the_mechanism_is_told_as_it_was_chosen(cards):
+    assert mechanism_of("aim").settings()["estimator"] == mechanism_of("mwem").settings()["model"] == "auto"
+    assert cards["aim"].settings["estimator"] == "tree"
+    assert cards["mwem"].settings["model"] == "histogram"
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=torched(name)) for name in names() if name != "aperture"]
 )

@@ -16,6 +16,9 @@ from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 
+# Much ε, so that noise hides nothing of which records were kept.
+pytestmark = pytest.mark.filterwarnings("ignore:ε = 50 is above 10:sidelight.errors.PrivacyWarning")
+
 COLUMNS = {"ward": 4, "sex": 2}
 DRAW = np.random.default_rng(4)
 IDS = np.concatenate([np.zeros(1000, dtype=int), DRAW.integers(1, 100, 500)])

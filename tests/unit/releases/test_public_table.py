@@ -17,6 +17,9 @@ from sidelight.public.source import WeightedRecords
 from sidelight.releases.plan import plan
 from sidelight.releases.public_data import read_public, records_by_attribute, told_of
 from sidelight.releases.release import Release
+from sidelight.releases.run import release
+from sidelight.reports.report import render
+from sidelight.testing import SeededNoise
 
 COLUMNS = """
 [columns.age]
@@ -356,6 +359,25 @@ def test_what_lies_outside_is_said_and_goes_where_the_schema_says(share, kind, w
         f"{100 * share:g}% of the public values of 'age' lie outside its bounds",
         f"{100 * share:g}% of the public values of 'ward' are none of its labels",
     ]
+
+
+def test_what_lies_outside_is_on_the_card_and_in_the_report(tmp_path):
+    lines = zip(*with_tails(age=parts(0.1, 30, 101)).to_pydict().values(), strict=True)
+    public = tmp_path / "old.csv"
+    public.write_text("\n".join(["admitted,age,ward", *(",".join(map(str, line)) for line in lines), ""]))
+
+    with pytest.warns(PublicDataNote, match=r"old\.csv: 10% of the public values of 'age'"):
+        made = release(
+            with_tails(), schema=TAILS, public=public, epsilon=1, delta=1e-9, workload="1-way",
+            mechanism="pmw-pub", rounds=1, noise=SeededNoise(1), progress=False,
+        )  # fmt: skip
+    made.save(tmp_path / "made")
+    kept = Release.load(tmp_path / "made")
+
+    said = "10% of the public values of 'age' lie outside its bounds, and were clamped to the nearest bin."
+    assert kept.card.public.remarks == (said,)
+    assert said.replace("'", "&#39;") in render(kept)
+    assert "old.csv" not in render(kept)
 
 
 def test_a_rare_value_outside_and_a_missing_one_are_not_worth_a_word(recwarn):

@@ -260,7 +260,10 @@ def test_what_was_not_measured_has_an_expected_error_where_the_model_has_one(sma
         ),
         (
             {"aperture": opening({}, public_marginals=(("b", "c"),), records_share=0.25)},
-            ("whole records (about 25% of the release)", "b × c"),
+            (
+                "further models of public records, or such records themselves (about 25% of the release)",
+                "b × c",
+            ),
         ),
         ({}, ()),
     ],

@@ -193,6 +193,20 @@ def test_with_the_private_table_the_page_and_its_name_say_private(released, peop
     assert f"{gap * 100:.1f}" in text
 
 
+def test_a_file_is_replaced_only_where_that_is_meant(released, people, tmp_path):
+    mine = tmp_path / "report.html"
+    mine.write_text("my notes")
+
+    with pytest.raises(SettingError, match=r"exists already.*overwrite=True"):
+        report(released, mine)
+    assert mine.read_text() == "my notes"
+    report(released, mine, against=people[1])  # another file: its name says PRIVATE
+    with pytest.raises(SettingError, match=r"report\.PRIVATE\.html exists already"):
+        report(released, mine, against=people[1])
+
+    assert report(released, mine, overwrite=True).read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
 def test_a_private_report_does_not_go_into_the_folder_that_will_be_published(released, people, tmp_path):
     released.save(tmp_path / "out")
 
@@ -373,7 +387,7 @@ def test_a_release_without_quality_says_that_nobody_measured_it(released):
         ({"cut": ("sex",)}, "how sex goes together with other attributes."),
         ({"cut": ("sex", "age")}, "how sex, age go together with other attributes."),
         ({"cut": ("sex", "age"), "public_records": 0.0}, "Public data were left out"),
-        ({"is_bare": True}, "Public data were left out"),
+        ({"is_bare": True}, "single attributes alone were used"),
         ({}, None),
     ],
 )
@@ -384,9 +398,8 @@ def test_what_was_cut_off_from_public_data_is_named(released, told, said):
     )  # fmt: skip
     page = render(replace(released, card=replace(released.card, aperture=opening)))
 
-    assert ("Public data were left out" in page or "Cut off from the public data" in page) == (
-        said is not None
-    )
+    every = ("Public data were left out", "Cut off from the public data", "single attributes alone were used")
+    assert any(one in page for one in every) == (said is not None)
     assert said is None or said in page
 
 

@@ -176,6 +176,7 @@ def test_the_answers_are_those_of_the_kept_values(relation):
     assert "up to 2 records of each who are used" in mean.card.promise
 
 
+@pytest.mark.filterwarnings("ignore:ε = 100000 is above 10:sidelight.errors.PrivacyWarning")
 def test_values_of_one_person_may_be_alike_and_the_error_says_so():
     """The mean of n values, k of each person, all alike, has k times the variance of n people's."""
     people = np.repeat(np.arange(500), 4)

@@ -64,3 +64,17 @@ def test_a_candidate_is_priced_as_its_own_tree_whether_it_stood_alone_or_not(hel
 
     assert found == [JunctionTree.of(domain, [*sets, candidate]).cells for candidate in candidates]
     assert len(set(found)) > 3
+
+
+def test_sizes_beyond_a_machine_word_are_exact_on_many_attributes():
+    domain = Domain.of({f"x{place}": 3 for place in range(130)})
+    oracle = SizeOracle(domain, [domain.attrs[:40], domain.attrs[40:60]])
+
+    found = oracle.cells_with_each([domain.attrs[39:41], domain.attrs[20:41], domain.attrs[128:]])
+
+    # 70 attributes stand alone; a pair across two cliques is a clique of its own.
+    whole = 3**40 + 3**20 + 70 * 3
+    assert oracle.cells == whole
+    assert found[0] == whole + 9
+    assert found[1] == whole + 3**21
+    assert found[2] == whole - 6 + 9

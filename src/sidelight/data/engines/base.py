@@ -27,6 +27,9 @@ ValueKind = Literal[
 HERE = "on this machine"
 """Where records in memory and in files are counted; which of the two would tell how many there are."""
 
+CHANGED = "the table was changed while it was being counted, and no longer fits its schema."
+"""A first look found that every value fits, and a later one does not."""
+
 _LARGEST_MARGINAL = 2**31
 
 Tell = Callable[[float], None]

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import (
+    CHANGED,
     HERE,
     Codes,
     Counts,
@@ -289,7 +290,7 @@ class DuckDBEngine(SqlEngine):
             return
         for codes in encoded_columns(source, schema):
             if any(any(refused(column)) for column in codes):
-                raise DataError("the table was changed while it was being counted, and no longer fits.")
+                raise DataError(CHANGED)
             yield codes
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.engines.base import Counts, Tell, require_countable, smallest_dtype, tell_nobody
+from sidelight.data.engines.base import CHANGED, Counts, Tell, require_countable, smallest_dtype, tell_nobody
 from sidelight.data.engines.counting import MarginalCounter
 from sidelight.data.engines.kept_records import Word, packed, unpacked
 from sidelight.errors import DataError
@@ -26,8 +26,6 @@ _AT_ONCE = 1 << 17
 """Records that are counted together: clusters hand them over in smaller batches."""
 _MOST_CELLS = 1 << 25
 """Most cells in one pass: a worker holds eight bytes for each of them."""
-
-CHANGED = "the table was changed while it was being counted, and no longer fits."
 
 Codes = Sequence[npt.NDArray[np.integer]]
 

@@ -113,22 +113,18 @@ class SparkSource:
 
     def fetch_labels(self, sql: str) -> list[tuple[str, int]]:
         with silent_errors():
-            return [(label, int(number)) for label, number in self.session.sql(sql).collect()]
+            labels, numbers = (column.to_pylist() for column in brought_here(self.session.sql(sql)).columns)
+        return [(label, int(number)) for label, number in zip(labels, numbers, strict=True)]
 
     def to_arrow(self, places: Sequence[int]) -> Any:
-        import pyarrow as pa
-
         with silent_errors():
             lines = self.session.table(self.relation).select(*[f"c{place}" for place in places])
-            names = [self.names[place] for place in places]
-            if hasattr(lines, "toArrow"):
-                return lines.toArrow().rename_columns(names)
-            collected = lines.collect()
-            return pa.table({name: [line[i] for line in collected] for i, name in enumerate(names)})
+            return brought_here(lines).rename_columns([self.names[place] for place in places])
 
     def holding(self, sql: str, names: Sequence[str]) -> "SparkSource":
         # It stays on the cluster until nobody asks any more.
-        frame = self.session.sql(sql).persist()
+        with silent_errors():
+            frame = self.session.sql(sql).persist()
         held = SparkSource(frame)
         held.names = tuple(names)
         weakref.finalize(held, forget, frame).atexit = False
@@ -137,24 +133,46 @@ class SparkSource:
 
 def columns_of(lines: Any) -> list[npt.NDArray[np.int64]]:
     """The columns of a frame of whole numbers, brought here."""
+    return [column.to_numpy().astype(np.int64) for column in brought_here(lines).columns]
+
+
+def brought_here(lines: Any) -> Any:
+    """A frame as a pyarrow table, with all of its lines or not at all.
+
+    ``collect`` of PySpark takes the end of a connection for the last line, so nobody would miss the lines
+    that a failing network swallowed. Arrow's stream says that it has ended, and one line with a list of all
+    lines is there or not.
+    """
     if hasattr(lines, "toArrow"):
-        return [column.to_numpy().astype(np.int64) for column in lines.toArrow().columns]
-    collected = lines.collect()
-    return list(np.array(collected, dtype=np.int64).reshape(len(collected), len(lines.columns)).T)
+        return lines.toArrow()
+    import pyarrow as pa
+
+    functions = need("pyspark.sql.functions", "to count a Spark table")
+    found = lines.select(functions.collect_list(functions.struct("*"))).collect()
+    if not found:
+        raise ConnectionError
+    ((listed,),) = found
+    names = [f"c{place}" for place in range(len(lines.columns))]
+    return pa.table({name: [line[place] for line in listed] for place, name in enumerate(names)})
 
 
 @contextlib.contextmanager
 def silent_errors() -> Iterator[None]:
     """Spark quotes values in its messages: keep the fact, drop the text."""
+    import pyarrow as pa
+
     errors = need("pyspark.errors", "to count a Spark table")
     java = need("py4j.protocol", "to count a Spark table")
     try:
         yield
     except errors.PySparkException as error:
         raise DataError(f"Spark could not read the table ({type(error).__name__}).") from None
-    except (java.Py4JError, OSError):
+    except (java.Py4JError, OSError, EOFError, OverflowError, pa.ArrowException):
+        # A result that breaks off is no whole Arrow stream.
         raise DataError(
-            "the connection to Spark was lost: its Java process ended. Start a new session."
+            "no whole result came back from Spark: its Java process ended, the network to it failed, or a "
+            "column has a type that cannot be brought here. Repeat the call, in a new session if this one "
+            "does not answer any more."
         ) from None
 
 

@@ -36,7 +36,7 @@ from sidelight.data.engines import spark_blocks
 from sidelight.data.engines.base import Counts, Engine
 from sidelight.data.engines.kept_records import Word
 from sidelight.data.engines.partial import PartialEngine, count_part, distinct_of_part
-from sidelight.data.engines.spark import SparkSource, columns_of, forget, silent_errors
+from sidelight.data.engines.spark import SparkSource, brought_here, columns_of, forget, silent_errors
 from sidelight.data.engines.sql import SqlEngine
 from sidelight.data.engines.sql_people import word_names
 from sidelight.data.schema import Schema
@@ -84,9 +84,10 @@ class Lines:
     def survey(self) -> tuple[int, list[bool], list[bool]]:
         """How many records; whether each column has missing values to refuse, and values outside."""
         with silent_errors():
-            found = self.frame.groupBy("flags").agg({"n": "sum"}).collect()
-        records = sum(int(many) for _, many in found)
-        flags = [bytes(line) for line, _ in found]
+            found = brought_here(self.frame.groupBy("flags").agg({"n": "sum"}))
+        lines, many = (column.to_pylist() for column in found.columns)
+        records = sum(map(int, many))
+        flags = [bytes(line) for line in lines]
         columns = range(len(flags[0]) if flags else 0)
         missing = [any(line[c] & spark_blocks.MISSING for line in flags) for c in columns]
         outside = [any(line[c] & spark_blocks.OUTSIDE for line in flags) for c in columns]
@@ -105,10 +106,10 @@ class SparkEngine(PartialEngine):
     def _cells(
         self, places: Sequence[int], domain: Domain, marginals: Sequence[Attrs]
     ) -> tuple[Counts, Counts]:
-        tasks = _tasks(self._blocks.session, self.records)
-        # PRIVACY: what is expected decides on speed alone; counts, and what is told of them, are the same.
-        counting = _counting(domain, marginals, expected=-(-self.records // tasks))
         with silent_errors():
+            tasks = _tasks(self._blocks.session, self.records)
+            # PRIVACY: what is expected decides on speed alone; counts, and what is told, are the same.
+            counting = _counting(domain, marginals, expected=-(-self.records // tasks))
             asked = self._blocks.frame.select("n", "flags", *(f"a{place}" for place in places))
             sent = mapped(asked.coalesce(tasks), counting, "cell bigint, n bigint")
             cells, counts = columns_of(sent.groupBy("cell").agg({"n": "sum"}))
@@ -139,8 +140,8 @@ class SparkPeople:
 
     def keeping(self, engine: Engine, unit: Unit, key: str) -> SparkEngine:
         domain = self.schema.domain
-        tasks = _tasks(self.pieces.session, engine.records)
         with silent_errors():
+            tasks = _tasks(self.pieces.session, engine.records)
             together = self.pieces.frame.select("bucket", "flags", "held").repartition(tasks, "bucket")
             keeping = _keeping(domain, records=unit.records, key=key)
             columns = spark_blocks.columns_of_blocks(self.schema)
@@ -185,7 +186,9 @@ def _raw(source: SparkSource, names: Sequence[str]) -> tuple[list[str], Any]:
 
 def has_workers(session: Any) -> bool:
     """Whether executors run this version of sidelight; found out once a session, on no data."""
-    if session.conf.get(SETTING, "true").strip().lower() == "false":
+    with silent_errors():
+        is_allowed = session.conf.get(SETTING, "true").strip().lower() != "false"
+    if not is_allowed:
         return False
     if session not in _can_run:
         _can_run[session] = _worker_version(session) == version("sidelight")
@@ -205,10 +208,10 @@ def _worker_version(session: Any) -> str | None:
     java = need("py4j.protocol", "to count a Spark table")
     with silent_errors():
         try:
-            ((found,),) = mapped(session.range(0, 1, 1, 1), _tell_version, "version string").collect()
+            told = brought_here(mapped(session.range(0, 1, 1, 1), _tell_version, "version string"))
         except (errors.PySparkException, java.Py4JJavaError):  # the latter where there is no such Python
             return None
-    return str(found)
+    return str(told.column(0)[0].as_py())
 
 
 def mapped(frame: Any, function: Callable[[Batches], Batches], columns: str) -> Any:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.base import (
+    CHANGED,
     Codes,
     Counts,
     Tell,
@@ -142,4 +143,4 @@ def _chunks(domain: Domain, marginals: Sequence[Attrs]) -> Iterator[list[Attrs]]
 
 def _require_unchanged(codes: Sequence[npt.NDArray[np.int64]]) -> None:
     if any(((c == REFUSED_MISSING) | (c == REFUSED_OUTSIDE)).any() for c in codes):
-        raise DataError("the table was changed while it was being counted, and no longer fits its schema.")
+        raise DataError(CHANGED)

@@ -18,6 +18,7 @@ from sidelight.data.columns.column import CategoricalColumn, Column
 from sidelight.data.columns.moment import EARLIEST, LATEST, text_of_clock, text_of_seconds
 from sidelight.data.columns.moment_columns import DateColumn, MomentColumn
 from sidelight.data.columns.value import NO_TEXT, text_of
+from sidelight.data.engines import spark
 from sidelight.data.engines.dask import brought_here
 from sidelight.data.reading.each import Each
 from sidelight.data.schema import Schema
@@ -62,12 +63,10 @@ def columns_of(frame: Any) -> tuple[list[str], Callable[[int], Any]]:
 
 def collected(frame: Any, places: Sequence[int]) -> list[Any]:
     """These columns of a Spark frame, brought here in one go: a second one might have another order."""
-    asked = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))]).select(*[f"c{i}" for i in places])
-    if hasattr(asked, "toArrow"):
-        return list(asked.toArrow().columns)
-    # By way of pandas a whole number beside a missing one would be real.
-    lines = asked.collect()
-    return [[line[i] for line in lines] for i in range(len(places))]
+    with spark.silent_errors():
+        asked = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))]).select(*[f"c{i}" for i in places])
+        # By way of pandas a whole number beside a missing one would be real.
+        return list(spark.brought_here(asked).columns)
 
 
 def to_arrow(

@@ -35,7 +35,7 @@ from sidelight.fit.products import non_negative
 from sidelight.fit.residuals import Constraint, ResidualReconstruction
 from sidelight.measurement import measuring_together
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import take_residuals
+from sidelight.mechanisms.candidates import has_too_many, take_residuals
 from sidelight.mechanisms.hdmm.planning import (
     MarginalPlan,
     Objective,
@@ -112,6 +112,8 @@ class HDMM(Mechanism):
         check_asked(domain, workload)
         check_ranges(domain, workload)
         instead = "mechanism='aim' with oversized='skip', which measures only what it has room for."
+        if workload.only_marginals and has_too_many(domain, workload):
+            instead = "mechanism='mst', which measures pairs along a tree of the attributes."
         check_room(domain, workload, limit_mb=self.max_model_mb, instead=instead)
 
     def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:

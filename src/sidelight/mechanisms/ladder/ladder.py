@@ -137,6 +137,13 @@ class Ladder(Mechanism):
             return off(left(planned, self._fade, n=n), n)
         return best_views(best, self._fade, allotment, unit, n=n)[1]
 
+    def heard(self, domain: Domain, workload: Workload, rho: Rho, unit: Unit, *, n: float) -> float:
+        """The share of the pairs of attributes that the plan measures; 0 where none is asked for."""
+        best = self._best(domain, workload)
+        is_pair = [len(attrs) == 2 for attrs in best.closure.members]
+        variances = residuals(best, self._fade, rho, unit, n=n).variances[is_pair]
+        return float((variances > 0).mean()) if variances.size else 0.0
+
     def allotment(self, budget: Budget) -> Cost:
         return budget.pure() if self.accounting == "pure" else budget.rho()
 

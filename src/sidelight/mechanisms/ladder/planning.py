@@ -70,6 +70,8 @@ def with_room(domain: Domain, weights: Mapping[Attrs, float], *, limit_mb: float
     >>> with_room(domain, {("a", "b"): 1.0, ("b", "c"): 1.0}, limit_mb=1.0)
     {('a', 'b'): 1.0, ('b',): 1.0, ('c',): 1.0}
     """
+    if mib(Closure.of(domain, weights).size) <= limit_mb:
+        return dict(weights)
     order = sorted(weights, key=domain.size)
 
     def size(number: int) -> float:

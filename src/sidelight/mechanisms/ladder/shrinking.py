@@ -101,7 +101,7 @@ def faded(
         }
         likely = {attrs: one.likelihood(prior.grid) for attrs, one in sets.items() if one.told is not None}
         pooled = prior.pooled(likely.values())
-        spread = float(pooled.quartiles[1]) if likely else fade.fading * spread
+        spread = pooled.middle if likely else fade.fading * spread
         for attrs, one in sets.items():
             own = pooled.median(likely[attrs]) if attrs in likely else spread
             found[attrs] = one.shrunk(own, fade.strength(degree))
