@@ -7,6 +7,7 @@ files of codes with the same columns.
 import sys
 
 import pandas as pd
+import sdnist.report.score.utility  # noqa: F401  the metric cannot be imported before it
 from sdnist.metrics.kmarginal import KMarginal
 
 
