@@ -13,9 +13,10 @@ mean over cells of the error without it over the error with it, both as means ov
 import argparse
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -30,7 +31,10 @@ from pairs import load
 from experiment import RESULTS, curator_of
 from resumable import read, run_cells
 from sidelight.evaluation.workload_errors import workload_error
+from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.mechanisms.aperture.evidence import Beliefs
+from sidelight.mechanisms.aperture.refitting import Fitted
 from sidelight.privacy.budget import Budget
 from sidelight.public.prior import Prior
 from sidelight.queries.workload import Workload
@@ -50,6 +54,14 @@ PATH = RESULTS / "ablations.csv"
 
 Replaced = dict[str, Any]
 """Where a part lives, and what takes its place."""
+
+
+def taken_in_at_once(prior: Prior, singles: Sequence[Measurement], total: float) -> Fitted:
+    """q after the answers to single attributes, all of them held against q."""
+    beliefs = Beliefs(prior, total)
+    beliefs.add_singles(singles, beliefs.start)
+    return beliefs.estimate(beliefs.start), beliefs
+
 
 PUBLIC: dict[str, Replaced] = {
     "no public records beside the trees": {
@@ -74,8 +86,14 @@ PRIVATE: dict[str, Replaced] = {
         "sidelight.mechanisms.aperture.aperture.with_false_relations": lambda *_: None,
     },
     "attributes in doubt all kept, or all left out": {
-        "sidelight.mechanisms.aperture.refitting._MOST_LEFT_OUT": 1,
         "sidelight.mechanisms.aperture.refitting._numbers": lambda _: [],
+    },
+    "answers to single attributes all at once": {
+        "sidelight.mechanisms.aperture.aperture.taken_in": taken_in_at_once,
+        "sidelight.mechanisms.aperture.refitting.taken_in": taken_in_at_once,
+    },
+    "of what stands beside the tree all or nothing": {
+        "sidelight.mechanisms.aperture.arbiter.product": lambda _, repeat: product((0.0, 1.0), repeat=repeat),
     },
     "untold attributes from their own answers alone": {
         "sidelight.mechanisms.aperture.evidence.Beliefs._said_beside": lambda *_: iter(()),
@@ -84,7 +102,6 @@ PRIVATE: dict[str, Replaced] = {
 }
 """Parts of the private phase."""
 NUMBERS: dict[str, Replaced] = {
-    "all room from the first round on": {"sidelight.mechanisms.aperture.aperture._FIRST_ROOM": 1.0},
     "no attribute goes its own way": {"sidelight.mechanisms.aperture.evidence._APART": 0.0},
     "no handicaps": {"sidelight.mechanisms.aperture.arbiter._MATTERS": 0.0},
     "even odds": {"sidelight.mechanisms.aperture.arbiter._FAITH": 0.0},

@@ -71,9 +71,6 @@ from sidelight.queries.query import Marginal
 from sidelight.queries.workload import Workload
 from sidelight.select.improvement import ExpectedImprovement
 
-_FIRST_ROOM = 0.7
-"""Share of the size limit that the first round may use; later rounds may use more."""
-
 OnePublic = Table | WeightedRecords | Model | Prior
 Public = OnePublic | Sequence[OnePublic]
 
@@ -88,8 +85,8 @@ class Aperture(Mechanism):
 
     max_rounds: int = 12
     """Rounds with the tree; three times this number where the workload has nothing larger than pairs.
-    Otherwise twice where no public relation leads, and marginals that a tree cannot hold would be heard, but
-    not clearly."""
+    Otherwise twice where public relations tell of less than half of the marginals, and those that a tree
+    cannot hold would be heard, but not clearly."""
     particle_share: float = 0.5
     """Share of the rounds' budget for marginals that no tree has to hold: particles drawn from it follow
     them. With 0 there are none."""
@@ -152,14 +149,15 @@ class Aperture(Mechanism):
         measurements, for_rounds = list(singles), less(curator.remaining, for_mixture)
         model, beliefs = taken_in(led, singles, n)
         plan = self._most_rounds(closure).schedule(
-            model, list(weights), for_rounds, curator.unit, is_led=bool(led.related)
-        )
+            model, list(weights), for_rounds, curator.unit,
+            is_led=2 * sum(map(led.tells, weights)) >= len(weights),
+        )  # fmt: skip
         for done in range(plan.rounds):
             select_cost, measure_cost = (plan.for_tree / plan.rounds).split(self.select_share)
             stddev = marginal_stddev(measure_cost, curator.unit)
             allowed = tractable(
                 domain, [*led.sets, *beliefs.held], heard_or_single(model, list(weights), stddev=stddev),
-                limit_mb=self.max_model_mb * (_FIRST_ROOM + (1 - _FIRST_ROOM) * done / plan.rounds),
+                limit_mb=self.max_model_mb,
             )  # fmt: skip
             # SELECT the marginal whose measuring is expected to improve the model most.
             score = ExpectedImprovement(

@@ -120,15 +120,15 @@ class Arbiter:
         self, model: ManyCountSource, beside: Sequence[tuple[ManyCountSource, float]], bare: ManyCountSource,
         cost: Cost,
     ) -> list[float] | None:  # fmt: skip
-        """How much of each model in ``beside`` is mixed in: its largest share, or 0; None if ``bare`` wins.
+        """The share of each model ``beside``: its largest, half of that, or 0; None if ``bare`` wins.
 
         With nothing to pay, nobody is asked, and all are mixed in.
         """
         choices = list[list[float]]()
-        for are_taken in product((False, True), repeat=len(beside)):
+        for parts in product((0.0, 0.5, 1.0), repeat=len(beside)):
             left, taken = 1.0, list[float]()
-            for is_taken, (_, most) in zip(are_taken, beside, strict=True):
-                taken.append(left * most * is_taken)
+            for part, (_, most) in zip(parts, beside, strict=True):
+                taken.append(left * most * part)
                 left -= taken[-1]
             choices.append(taken)
         if not cost:

@@ -8,7 +8,7 @@ fit, and what is expected of the marginals that were not measured.
 PRIVACY: functions of public data, noisy answers and the model; post-processing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -89,14 +89,14 @@ class Beliefs:
             known = self._holding.setdefault(attr, {})
             known[attrs] = belief.answers.precision, self.prior.domain.size(attrs)
 
-    def add_singles(self, measurements: Sequence[Measurement], model: CountSource) -> None:
+    def add_singles(self, measurements: Iterable[Measurement], model: CountSource) -> None:
         """Take in answers to single attributes that came at once, each held against the same model."""
         for answer in merged_singly(measurements).values():
             self.add(answer.against(model))
 
     def doubt(self, measurement: Measurement) -> float:
-        """How much an answer speaks against q alone: a logarithm."""
-        belief = self._tried(measurement.against(self.start))
+        """How much an answer speaks against what was predicted: a logarithm."""
+        belief = self._tried(measurement)
         return self._spread[self.kind(measurement.query.attrs)].telling(belief.likelihood)
 
     def log_chance(self, measurement: Measurement) -> float:
@@ -209,7 +209,7 @@ def merged(first: Measurement, second: Measurement) -> Measurement:
     return replace(first.averaged(second), predicted=first.predicted)
 
 
-def merged_singly(measurements: Sequence[Measurement]) -> dict[Attrs, Measurement]:
+def merged_singly(measurements: Iterable[Measurement]) -> dict[Attrs, Measurement]:
     """All answers to each single attribute as one."""
     found = dict[Attrs, Measurement]()
     for one in measurements:

@@ -21,15 +21,29 @@ Fitted = tuple[GraphicalModel, Beliefs]
 
 _CONTRADICTS = 1.0
 """An answer contradicts a model where it is e times as likely under a spread above 1."""
-_MOST_LEFT_OUT = 16
-"""Most priors that leave out attributes in doubt."""
+_MOST_FITS = 16
+"""Most answers that are followed before others are tried, and most priors that leave out attributes in doubt:
+each takes a fit, and tables may be wide."""
 
 
 def taken_in(prior: Prior, singles: Sequence[Measurement], total: float) -> Fitted:
-    """q after the answers to single attributes, and what they say of it."""
+    """q after the answers to single attributes, and what they say of it.
+
+    An attribute that public data have wrong takes with it those that it is related to. So the answer that
+    contradicts the model most is followed first, and the others are held against what the model says then.
+    """
     beliefs = Beliefs(prior, total)
-    beliefs.add_singles(singles, beliefs.start)
-    return beliefs.estimate(beliefs.start), beliefs
+    model, waiting = beliefs.start, merged_singly(singles)
+    for _ in range(_MOST_FITS):
+        related = {attrs: one for attrs, one in waiting.items() if attrs[0] in prior.related}
+        doubts = {attrs: beliefs.doubt(one.against(model)) for attrs, one in related.items()}
+        worst = max(doubts, key=lambda attrs: doubts[attrs], default=())
+        if not worst or doubts[worst] <= _CONTRADICTS:
+            break
+        beliefs.add(waiting.pop(worst).against(model))
+        model = beliefs.estimate(model)
+    beliefs.add_singles(waiting.values(), model)
+    return beliefs.estimate(model), beliefs
 
 
 def without_doubted(prior: Prior, singles: Sequence[Measurement], total: float) -> list[Prior]:
@@ -38,7 +52,7 @@ def without_doubted(prior: Prior, singles: Sequence[Measurement], total: float) 
     Those that are left out lose their relations. At most half are: last comes no public data at all.
     """
     told = Beliefs(prior, total)
-    doubt = {one.query.attrs[0]: told.doubt(one) for one in singles}
+    doubt = {one.query.attrs[0]: told.doubt(one.against(told.start)) for one in singles}
     order = sorted((a for a in prior.related if doubt[a] > _CONTRADICTS), key=lambda a: -doubt[a])
     order = order[: len(prior.related) // 2]
     numbers = _numbers(len(order))
@@ -54,10 +68,10 @@ def _numbers(doubted: int) -> list[int]:
     >>> _numbers(3), _numbers(40)
     ([1, 2, 3], [1, 2, 3, 4, 6, 7, 9, 12, 15, 19, 24, 31, 40])
     """
-    if doubted <= _MOST_LEFT_OUT:
+    if doubted <= _MOST_FITS:
         return list(range(1, doubted + 1))
-    steps = _MOST_LEFT_OUT - 1
-    return sorted({round(doubted ** (step / steps)) for step in range(_MOST_LEFT_OUT)})
+    steps = _MOST_FITS - 1
+    return sorted({round(doubted ** (step / steps)) for step in range(_MOST_FITS)})
 
 
 def without_false_values(prior: Prior, singles: Sequence[Measurement], total: float) -> Prior:

@@ -1,9 +1,9 @@
 """How many marginals APERTURE measures with its tree, how many beyond it, and what it has for either.
 
 A tree within the size limit cannot hold all marginals. Where as many as may be measured beyond it would be
-heard there above their noise, a share of the budget is kept for those. Where no public relation leads, a
-tree has more room for private ones: then the share is kept only if half of the marginals would be heard
-clearly, and the tree gets more rounds otherwise.
+heard there above their noise, a share of the budget is kept for those. Where public relations tell of less
+than half of the marginals, the tree has more room for private ones: then the share is kept only if half of
+the marginals would be heard clearly, and the tree gets more rounds otherwise.
 
 PRIVACY: functions of public facts, and of a model of noisy answers.
 """
@@ -24,8 +24,8 @@ _PAIRS = 128
 """``max_particle_rounds`` is for so many pairs: 41 attributes have 820, so 6 × 64 of these are measured
 beyond the tree, if they are heard; below 128 pairs it is 64."""
 _CLEARLY = 16
-"""Where no public relation leads, half of the candidates must be heard through so many times the noise before
-anything is measured beyond the tree."""
+"""Where public relations tell of less than half of the candidates, half must be heard through so many times
+the noise before anything is measured beyond the tree."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class MostRounds:
 
     with_tree: int
     alone: int
-    """With the tree, where no public relation leads and nothing is measured beyond it."""
+    """With the tree, where public relations tell of little and nothing is measured beyond it."""
     beyond: int
     least_beyond: int
     """Fewer than this number are not worth measuring beyond the tree."""
@@ -67,7 +67,7 @@ class MostRounds:
     def schedule(
         self, model: GraphicalModel, candidates: Sequence[Attrs], cost: Cost, unit: Unit, *, is_led: bool
     ) -> Schedule:
-        """For so much budget; ``is_led`` says whether any public relation leads."""
+        """For so much budget; ``is_led`` says whether public relations tell of half of the candidates."""
         late, for_tree = cost.split(self.late_share)
         rounds, beyond = self.with_tree, self._beyond(model, candidates, late, unit)
         if beyond and not is_led:

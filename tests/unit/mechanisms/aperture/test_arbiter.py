@@ -80,12 +80,12 @@ def test_records_that_do_not_hold_what_the_people_are_like_are_not_taken_where_t
 
         release = mechanism.run(curator, toy.workload, public=useless)
 
-        assert curator.events[-1].what == "3 options, by 3 queries"
+        assert curator.events[-1].what == "4 options, by 3 queries"
         assert isinstance(release.model, GraphicalModel)
 
 
 @pytest.mark.parametrize("unit", [REPLACE, Unit("add-or-remove")], ids=lambda unit: unit.relation)
-@pytest.mark.parametrize(("is_much", "options"), [(True, 5), (False, 2)])
+@pytest.mark.parametrize(("is_much", "options"), [(True, 10), (False, 2)])
 def test_all_of_the_budget_is_spent_with_something_beside_the_tree_and_without(prior, unit, is_much, options):
     curator = curator_of("1/2", unit=unit)
     public = prior if is_much else replace(prior, sample=None, sample_share=0.0, others=())

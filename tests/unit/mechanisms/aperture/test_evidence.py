@@ -5,6 +5,7 @@ import pytest
 
 from sidelight.data.domain import Domain
 from sidelight.measurement import Measurement
+from sidelight.mechanisms.aperture import refitting
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.models.graphical import GraphicalModel
 from sidelight.public.prior import Prior
@@ -28,15 +29,26 @@ def measured(attrs, shares, stddev=100.0):
     return Measurement(Marginal(attrs), N * np.asarray(shares, dtype=np.float64), stddev)
 
 
-def taken_in(answers):
-    beliefs = Beliefs(public(), N)
-    beliefs.add_singles(answers, beliefs.start)
-    return beliefs
+def taken_in(answers, *, at_once=False):
+    if at_once:
+        beliefs = Beliefs(public(), N)
+        beliefs.add_singles(answers, beliefs.start)
+        return beliefs
+    return refitting.taken_in(public(), answers, N)[1]
 
 
 OFF_IN_A = [
     measured(B, np.array([0.2, 0.8]) @ B_GIVEN_A), measured(A, [0.2, 0.8]), measured(C, [0.5, 0.5])
 ]  # fmt: skip
+
+
+def test_what_another_answer_explains_is_not_held_against_public_data_twice():
+    explained, at_once = taken_in(OFF_IN_A).spreads(), taken_in(OFF_IN_A, at_once=True).spreads()
+
+    # Off by 0.3 in a, of which b's 0.21 follow.
+    assert at_once[B] > 20
+    assert explained[B] < 3
+    assert explained[A] > 20
 
 
 def test_what_no_other_answer_explains_is_believed():
@@ -53,6 +65,7 @@ def test_the_order_in_which_answers_are_given_does_not_matter():
     forth, back = taken_in(OFF_IN_A), taken_in(OFF_IN_A[::-1])
 
     assert forth.spreads() == pytest.approx(back.spreads(), rel=1e-6)
+    assert next(iter(forth.held)) == A
 
 
 def test_repeats_count_as_one_answer():
@@ -71,6 +84,37 @@ def untold_and_measured(prior):
     pair = measured(("a", "b"), np.outer([0.12, 0.88], [0.3, 0.3, 0.4]).reshape(-1), 10.0)
     beliefs.add(pair.against(beliefs.estimate(model)))
     return beliefs
+
+
+def test_no_model_is_fitted_for_answers_that_contradict_nothing(monkeypatch):
+    fits = []
+    estimate = Beliefs.estimate
+
+    def counted(beliefs, start, **settings):
+        fits.append(len(beliefs.held))
+        return estimate(beliefs, start, **settings)
+
+    monkeypatch.setattr(Beliefs, "estimate", counted)
+    taken_in(OFF_IN_A)
+    taken_in([measured(c, Beliefs(public(), N).start.count(c) / N) for c in (A, B, C)])
+
+    # After the answer about a, which is off, and after all of them; then only after all of them.
+    assert fits == [1, 3, 3]
+
+
+def test_in_a_wide_table_only_the_worst_are_followed_one_by_one(monkeypatch):
+    followed = []
+    monkeypatch.setattr(refitting, "_MOST_FITS", 1)
+    estimate = Beliefs.estimate
+
+    def counted(beliefs, start, **settings):
+        followed.append(list(beliefs.held))
+        return estimate(beliefs, start, **settings)
+
+    monkeypatch.setattr(Beliefs, "estimate", counted)
+    taken_in([measured(B, [0.1, 0.8, 0.1]), measured(A, [0.2, 0.8]), measured(C, [0.5, 0.5])])
+
+    assert [len(some) for some in followed] == [1, 3]
 
 
 def test_an_attribute_that_no_public_data_tell_of_is_known_from_what_was_measured_with_it():

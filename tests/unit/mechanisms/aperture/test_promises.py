@@ -108,7 +108,7 @@ def test_public_data_that_lack_an_attribute_help_and_the_more_they_have_the_more
             part = WIDE.project(WIDE.attrs[:kept])
             given = Table.of_codes(part, public.codes()[:, :kept])
         found = []
-        for seed in range(3):
+        for seed in range(6):
             release = Aperture(max_model_mb=0.1, oversized="skip").run(
                 curator_of(private, "1/1000", seed), workload, public=given
             )
