@@ -12,6 +12,7 @@ from sidelight.errors import SettingError
 from sidelight.mechanisms.registry import mechanism_of, names
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Gaussian, Laplace
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
@@ -139,6 +140,20 @@ def test_a_share_that_is_none_is_refused_before_anything_is_read(share, tmp_path
 def test_a_share_too_small_to_draw_noise_for_is_refused_before_anything_is_read(tmp_path):
     with pytest.raises(SettingError, match="switch it off with quality_share = 0"):
         sl.release(tmp_path / "not there.csv", schema=SCHEMA, epsilon=1, delta=1e-9, quality_share=1e-18)
+
+
+def test_a_share_too_small_for_the_mechanism_that_n_decides_on_is_refused_before_anything_is_paid():
+    """Beside so many records ladder takes Laplace noise, which cannot be drawn where Gaussian noise could."""
+    schema = sl.Schema.from_domain(dict.fromkeys("abcd", 4))
+    table = sl.Table.of_codes(schema.domain, np.random.default_rng(1).integers(0, 4, (20_000, 4)))
+    asked = {"epsilon": 0.1, "delta": 1e-6, "workload": "2-way", "quality_share": 1e-10}
+    sl.plan(schema=schema, **asked)
+    ledger = MemoryLedger(Promise(Budget(epsilon=0.1, delta=1e-6), UNITS[0], "x"))
+
+    with pytest.raises(SettingError, match="switch it off with quality_share = 0"):
+        sl.release(table, schema=schema, ledger=ledger, progress=False, **asked)
+
+    assert not list(ledger.runs())
 
 
 def test_the_ledger_has_a_line_for_it(tmp_path):

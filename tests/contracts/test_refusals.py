@@ -212,3 +212,17 @@ def test_answers_far_below_their_noise_make_a_release_all_the_same(mechanism, se
             public=people(60) if "pub" in mechanism else None, **settings,
         )  # fmt: skip
     assert np.isfinite(made.count(("a", "b"))).all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind, (_, given) in MECHANISMS.items() if "accounting" in given])
+def test_a_budget_so_large_that_its_noise_is_none_makes_a_release_that_can_be_loaded(kind, tmp_path):
+    mechanism, settings = MECHANISMS[kind]
+    public = people(60) if mechanism_of(mechanism).public_data == "needed" else None
+    book = MemoryLedger(Promise(Budget(epsilon=1e6, delta=0.0), UNITS[1], "people"))
+
+    made = sl.release(
+        people(400), schema=SCHEMA, epsilon=1e6, mechanism=mechanism, workload="2-way", public=public,
+        ledger=book, noise=SeededNoise(3), progress=False, **settings,
+    )  # fmt: skip
+
+    assert sl.Release.load(made.save(tmp_path / "out")).total == pytest.approx(made.total)

@@ -93,7 +93,7 @@ class Reconstruction:
         if isinstance(self.known, Products):
             raise TypeError("products of matrices are measured once; nothing is added to them.")
         known = self.known.adding(measurements)
-        if known.total != self.total:
+        if known.parts[()].values != self.known.parts[()].values:
             # n is private, and what is known of it has changed. Scaled counts would not be those that are
             # counted anew, and a resumed run, which has nothing kept, would go another way.
             kept = {}

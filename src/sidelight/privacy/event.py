@@ -19,6 +19,8 @@ from sidelight.privacy.rational import float_up, parse_fraction, round_down, rou
 
 _LEAST_SENSITIVITY = Fraction(1, 2**900)
 """The least sensitivity of a score that a selection's grid can divide by (select/grid.py)."""
+_LEAST_STDDEV = 2.0**-20
+"""σ that is told of hardly any noise: a budget may be so large that the noise's own σ is 0 as a double."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +152,7 @@ class Gaussian(Event):
     @property
     def stddev(self) -> float:
         """σ, to within rounding; the discrete Gaussian's own is never above it."""
-        return math.sqrt(self.variance)
+        return max(math.sqrt(self.variance), _LEAST_STDDEV)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +227,7 @@ class Laplace(Event):
     def stddev(self) -> float:
         """1/(√2 sinh(1/2b)): the discrete Laplace's own, which is √2 b for large b."""
         half = float(1 / (2 * self.scale))
-        return math.sqrt(2) * math.exp(-half) / -math.expm1(-2 * half)
+        return max(math.sqrt(2) * math.exp(-half) / -math.expm1(-2 * half), _LEAST_STDDEV)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,9 +132,7 @@ class Plan:
             reused=read_reused(reuse, schema=known, unit=who, ledger=ledger),
         )
         plan._refuse_constants()
-        plan = plan._with_bins()._checked()
-        plan._refuse_unmeasurable()
-        return plan
+        return plan._with_bins()._checked()
 
     def knowing(self, records: int) -> "Plan":
         """The plan for so many records, where n is public: a mechanism that was chosen is chosen again."""
@@ -166,6 +164,7 @@ class Plan:
             self.domain, self.workload, allotment=self.for_mechanism, unit=self.unit
         ):
             event.require_drawable()
+        self._refuse_unmeasurable()
         _ = self.outlook  # refuses a run that memory cannot hold
         return self
 

@@ -89,7 +89,8 @@ class Release:
 
     def count(self, attrs: Iterable[str] | str) -> Array:
         """Released counts over these attributes; the axes are in the order asked, the sum is the total."""
-        return np.asarray(self.model.count(_names(attrs)), dtype=np.float64)
+        # A copy: a model gives the same counts out again and again, and whoever asked may change them.
+        return np.array(self.model.count(_names(attrs)), dtype=np.float64)
 
     def error_bars(self, attrs: Iterable[str] | str) -> ErrorBars:
         """The counts and their errors, due to noise and to the model, as arrays; also for sums of cells."""

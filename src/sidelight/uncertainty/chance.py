@@ -75,7 +75,7 @@ class Chance:
         left += self.total_stddev**2 * (held / self.total) ** 2
         shares = [_along(held, axis) / max(float(held.sum()), 1e-300) for axis in range(held.ndim)]
         even = _product(shares)
-        scale = variance_at_one(held, total=self.total, cells=held.size) / np.maximum(even - even**2, 1e-300)
+        scale = variance_at_one(held, total=self.total, cells=held.size) / np.maximum(even - even**2, 1e-200)
         for kept in product((False, True), repeat=held.ndim):
             some = tuple(attr for attr, is_kept in zip(attrs, kept, strict=True) if is_kept)
             fewest = min((self.records.get(attr, 0.0) for attr in some), default=0.0)

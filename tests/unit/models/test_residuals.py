@@ -287,3 +287,15 @@ def test_where_n_is_private_what_is_kept_is_counted_anew_once_more_is_known_of_n
 
     assert later.total != model.total
     assert np.array_equal(later.count(("b", "c")), fresh.count(("b", "c")))
+
+
+def test_what_is_kept_is_counted_anew_even_where_the_noisy_n_is_below_one_before_and_after():
+    made = [Measurement(Marginal(("b",)), np.array([9.0, -20.0, -2.0]), 1.0)]
+    model = ResidualReconstruction(max_steps=0).estimate(DOMAIN, made)
+    model.count(("b",))
+    more = [Measurement(Marginal(("a",)), np.array([-1.0, -1.0]), 1.0)]
+
+    later, fresh = model.with_measured(more), replace(model, kept={}).with_measured(more)
+
+    assert later.total == model.total == 1.0
+    assert np.array_equal(later.count(("b",)), fresh.count(("b",)))

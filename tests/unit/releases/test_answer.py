@@ -14,6 +14,7 @@ from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.jam import JAM
+from sidelight.mechanisms.ladder.ladder import Ladder
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
@@ -54,6 +55,19 @@ def test_every_count_has_an_interval_that_holds_its_estimate(mechanism, toy):
         known = [cells[part] for part in PARTS[:2] if cells[part][0] is not None]
         squares = np.square(np.array(known)).sum(axis=0)
         assert np.square(cells["standard_error"]) == pytest.approx(squares)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [*MECHANISMS, AIM(rounds_per_attribute=4, estimator="residual"), Ladder()], ids=str
+)
+def test_whoever_changes_the_counts_that_they_were_given_changes_no_release(mechanism, toy):
+    release = made(mechanism, toy)
+    before = release.count("a").copy()
+
+    counts = release.count("a")
+    counts *= 2
+
+    assert np.array_equal(release.count("a"), before)
 
 
 @pytest.mark.parametrize("confidence", [95, -1, 0, 1, "0.95", float("nan"), True])

@@ -129,6 +129,14 @@ def test_attributes_without_public_records_have_no_least_error():
     assert 0 < partly.sum() < Chance(DOMAIN, N, [], RECORDS).variance(("a", "b"), counts).sum()
 
 
+@pytest.mark.parametrize("counts", [[1e12, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+def test_values_that_nobody_has_leave_a_number_however_many_records_there_are(counts):
+    with np.errstate(all="raise"):
+        found = Chance(DOMAIN, 1e12, SINGLES, RECORDS).variance(("a",), np.array(counts))
+
+    assert np.isfinite(found).all()
+
+
 def test_noise_in_the_number_of_records_moves_every_cell():
     counts = N * summed(TRUTH, ("a",))
     exact, noisy = (
