@@ -65,11 +65,7 @@ class Blocks:
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
         """For each column, whether its cell may hold records."""
-        parts = []
-        for attrs in self.groups:
-            inside = tuple(c for c in self.domain.impossible if set(c.attrs) <= set(attrs))
-            parts.append(possible_cells(Domain(attrs, self.domain.project(attrs).shape, inside)).reshape(-1))
-        return np.concatenate(parts)
+        return np.concatenate([possible_cells(self.domain, attrs).reshape(-1) for attrs in self.groups])
 
     @cached_property
     def _group_of(self) -> dict[str, int]:

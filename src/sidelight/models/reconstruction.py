@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.impossible import masks
+from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, TooLargeError
 from sidelight.measurement import Measurement
@@ -106,17 +106,12 @@ class Reconstruction:
     def _possible(self, attrs: Attrs, counts: Array) -> Array:
         """Counts of at least 0, none where the domain declares it impossible, with the right total."""
         counts = np.maximum(counts, 0.0)
-        for named, mask in masks(self.domain):
-            if set(named) <= set(attrs):
-                ordered = [attr for attr in attrs if attr in named]
-                turned = mask.transpose([named.index(attr) for attr in ordered])
-                counts[np.broadcast_to(
-                    turned.reshape([self.domain.sizes[a] if a in named else 1 for a in attrs]), counts.shape
-                )] = 0.0  # fmt: skip
+        if self.domain.impossible:
+            counts = np.where(possible_cells(self.domain, attrs), counts, 0.0)
         whole = counts.sum()
-        if whole > 0:
-            return np.asarray(counts * (self.total / whole))
-        return counts if not counts.size else self._possible(attrs, np.ones(counts.shape))
+        if not whole > 0:
+            return self._possible(attrs, np.ones(counts.shape))
+        return np.asarray(counts * (self.total / whole))
 
     def of_largest_entropy(self, attrs: Attrs) -> Array:
         """The counts of largest entropy with the marginals that are known of these attributes."""
