@@ -77,7 +77,7 @@ class Bins:
         _check.one_of((AUTO, "as declared"), bins=choice)
         if choice == "as declared" or public is not None or not mechanism.takes_groups:
             return None
-        about = {attr for attrs in workload.attribute_sets for attr in attrs}
+        about = set(workload.attrs)
         # A range or a cell may end within a group.
         single = {attr for query in workload if not isinstance(query, Marginal) for attr in query.attrs}
         joinable = {

@@ -118,8 +118,8 @@ def too_large(domain: Domain, workload: Workload) -> str | None:
 
 def _widest(domain: Domain, workload: Workload) -> tuple[str, int]:
     """The attribute of most values among those that a workload asks about, and how many it has."""
-    about = sorted({attr for attrs in workload.attribute_sets for attr in attrs})
-    return max(((attr, domain.sizes[attr]) for attr in about), key=lambda one: one[1], default=("", 0))
+    sizes = [(attr, domain.sizes[attr]) for attr in sorted(workload.attrs)]
+    return max(sizes, key=lambda one: one[1], default=("", 0))
 
 
 def _numbers(domain: Domain, workload: Workload, *, most: int) -> int:
@@ -127,8 +127,8 @@ def _numbers(domain: Domain, workload: Workload, *, most: int) -> int:
 
     Marginals below large ones are too many to be listed.
     """
-    asked = {frozenset(attr for attr in attrs if domain.sizes[attr] > 1) for attrs in workload.attribute_sets}
-    numbers = sum(domain.size(tuple(attrs)) for attrs in asked)
+    asked = {domain.varying(attrs) for attrs in workload.attribute_sets}
+    numbers = sum(map(domain.size, asked))
     return numbers if numbers > most else int(Closure.of(domain, workload.attribute_sets).cells.sum())
 
 

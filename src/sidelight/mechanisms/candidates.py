@@ -143,11 +143,11 @@ def check_sizes(
 def check_candidates(domain: Domain, workload: Workload, *, limit_mb: float, name: str) -> None:
     """Refuse more candidates, or more of their cells, than rounds can look at in reasonable time."""
     # PRIVACY: the schema, the workload and the settings alone are asked.
-    about = {attr for attrs in workload.attribute_sets for attr in attrs}
+    about = len(workload.attrs)
     instead = (
         "Ask for fewer or lower marginals, name those that matter in a file, or draw some "
         "(Workload.random_marginals); without public data mechanism='mst' takes any number of them, since "
-        f"it measures {max(len(about) - 1, 1):,} pairs along a tree of the {len(about):,} attributes."
+        f"it measures {max(about - 1, 1):,} pairs along a tree of the {about:,} attributes."
     )
     if has_too_many(domain, workload):
         raise TooLargeError(

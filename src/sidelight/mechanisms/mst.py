@@ -188,7 +188,7 @@ def _notes(merging: Merging, tree: Sequence[Query]) -> tuple[str, ...]:
 
 
 def _named(domain: Domain, workload: Workload) -> Attrs:
-    return domain.canonical({attr for attrs in workload.attribute_sets for attr in attrs})
+    return domain.canonical(workload.attrs)
 
 
 def joined(pairs: Iterable[Attrs]) -> dict[str, str]:

@@ -99,11 +99,10 @@ def public_support(
 
 def support_notes(support: Support, workload: Workload) -> tuple[str, ...]:
     """Remarks on values of the workload's attributes that no public record has."""
-    attrs = tuple(dict.fromkeys(attr for query in workload for attr in query.attrs))
     return tuple(
         f"{attr}: {missing} of {support.domain.sizes[attr]} values occur in no public record; "
         "the release counts 0 there, whatever the private table holds"
-        for attr, missing in missing_values(support, attrs).items()
+        for attr, missing in missing_values(support, workload.attrs).items()
     )
 
 

@@ -88,7 +88,7 @@ class Products:
 
     def holds(self, attrs: Iterable[str]) -> bool:
         """Whether some measured marginal holds these attributes; those of one value count for nothing."""
-        told = self._told(attrs)
+        told = set(self.domain.varying(attrs))
         return any(told <= set(one.attrs) for one in self.estimates)
 
     def count(self, attrs: Attrs) -> Array:
@@ -168,13 +168,9 @@ class Products:
 
     def _best(self, attrs: Iterable[str]) -> ProductEstimate:
         """The estimate that holds these attributes with the least variance on the mean."""
-        told = self._told(attrs)
+        told = set(self.domain.varying(attrs))
         holding = [one for one in self.estimates if told <= set(one.attrs)]
         return min(holding, key=lambda one: float(self._variances(one, told).mean()))
-
-    def _told(self, attrs: Iterable[str]) -> set[str]:
-        self.domain.require(attrs := tuple(attrs))
-        return {attr for attr in attrs if self.domain.sizes[attr] > 1}
 
 
 def impossible_to_json(domain: Domain) -> list[Any]:

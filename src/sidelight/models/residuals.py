@@ -97,7 +97,7 @@ class Residuals:
 
     def holds(self, attrs: Iterable[str]) -> bool:
         """Whether the marginal on these attributes is known, with all of its residuals."""
-        told = self._told(attrs)
+        told = self.domain.varying(attrs)
         return told in self.parts and all(below in self.parts for below in subsets(told))
 
     def count(self, attrs: Attrs) -> Array:
@@ -106,7 +106,7 @@ class Residuals:
         shape = tuple(self.domain.sizes[attr] for attr in ordered)
         cells = math.prod(shape)
         found: Array = np.zeros(shape)
-        for below in subsets(self._told(attrs)):
+        for below in subsets(self.domain.varying(attrs)):
             if below in self.parts:
                 values = self.parts[below].values
                 around = [size if attr in below else 1 for attr, size in zip(ordered, shape, strict=True)]
@@ -115,7 +115,7 @@ class Residuals:
 
     def variance(self, attrs: Attrs) -> float:
         """The variance of each cell of this marginal: all of them have the same."""
-        told = self._told(attrs)
+        told = self.domain.varying(attrs)
         cells = self.domain.size(told)
         return sum(
             self.parts[below].variance * self._contrasts(below) * self.parts[below].values.size / cells**2
@@ -126,7 +126,7 @@ class Residuals:
     def variance_of_sum(self, attrs: Attrs, weights: ArrayLike) -> float:
         """The variance of a weighted sum over the cells of this marginal; the weights have its shape."""
         given = np.asarray(weights, dtype=np.float64)
-        told = self._told(attrs)
+        told = self.domain.varying(attrs)
         kept = [attr for attr in attrs if attr in told]
         alone = tuple(axis for axis, attr in enumerate(attrs) if attr not in told)
         given = given.sum(axis=alone).transpose([kept.index(attr) for attr in told])
@@ -142,11 +142,6 @@ class Residuals:
         """The same variances with other values for some residuals."""
         changed = {attrs: Estimate(given, self.parts[attrs].variance) for attrs, given in values.items()}
         return Residuals(self.domain, {**self.parts, **changed})
-
-    def _told(self, attrs: Iterable[str]) -> Attrs:
-        """In the domain's order, without attributes of one value: they have no residual."""
-        sizes = self.domain.sizes
-        return tuple([attr for attr in self.domain.canonical(attrs) if sizes[attr] > 1])
 
     def _contrasts(self, attrs: Attrs) -> int:
         return math.prod(self.domain.sizes[attr] - 1 for attr in attrs)
@@ -174,7 +169,7 @@ def split(domain: Domain, made: Measurement) -> list[tuple[Attrs, Estimate]]:
             f"residuals are reconstructed from whole marginals; {query.describe()} is none. Use another "
             "estimator, or ask for marginals."
         )
-    told = tuple(attr for attr in domain.canonical(query.attrs) if domain.sizes[attr] > 1)
+    told = domain.varying(query.attrs)
     alone = tuple(axis for axis, attr in enumerate(query.attrs) if attr not in told)
     kept = [attr for attr in query.attrs if attr in told]
     answer = made.answer.reshape(shape).sum(axis=alone).transpose([kept.index(attr) for attr in told])

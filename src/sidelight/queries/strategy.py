@@ -58,10 +58,9 @@ class Closure:
     @classmethod
     def of(cls, domain: Domain, sets: Iterable[Attrs]) -> "Closure":
         """The closure of these sets."""
-        told = {attr for attr in domain.attrs if domain.sizes[attr] > 1}
         order = {attr: place for place, attr in enumerate(domain.attrs)}
         given = sorted(
-            {tuple(sorted(told.intersection(attrs), key=order.__getitem__)) for attrs in sets},
+            {domain.varying(attrs) for attrs in sets},
             key=lambda attrs: (-len(attrs), [order[attr] for attr in attrs]),
         )
         number: dict[Attrs, int] = {}

@@ -342,9 +342,8 @@ class Plan:
     @property
     def unmeasurable(self) -> tuple[str, ...]:
         """What will not be measured, as far as that is known beforehand, in sentences."""
-        asked = [attrs for attrs in self.workload.attribute_sets if attrs]
-        about = {attr for attrs in asked for attr in attrs}
-        unasked = [attr for attr in self.domain.attrs if attr not in about]
+        asked, about = [attrs for attrs in self.workload.attribute_sets if attrs], len(self.workload.attrs)
+        unasked = self.workload.leaves_out(self.domain)
         not_asked = (f"Not in the workload, so not measured: {listed(unasked, 12)}.",) if unasked else ()
         outlook, said = self.outlook, list[str]()
         if not outlook.measurements:
@@ -358,9 +357,9 @@ class Plan:
                 "measured; the model fills in the others."
             )
         reached = outlook.measurements * max(map(len, asked), default=0)
-        if reached < len(about):
+        if reached < about:
             said.append(
-                f"At most {reached} of the workload's {len(about)} attributes can be measured at all. Ask "
+                f"At most {reached} of the workload's {about} attributes can be measured at all. Ask "
                 "for more rounds, or for a mechanism that measures every attribute (aim)."
             )
         return (*said, *not_asked)

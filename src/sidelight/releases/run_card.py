@@ -98,8 +98,7 @@ def _unmeasured(plan: Plan, outcome: Outcome) -> Unmeasured | None:
     """What no measurement covers; of a mechanism that learns by selecting alone, what nobody asked about."""
     asked = plan.workload.attribute_sets
     if not plan.outlook.measurements:
-        about = {attr for attrs in asked for attr in attrs}
-        unasked = tuple(attr for attr in plan.domain.attrs if attr not in about)
+        unasked = plan.workload.leaves_out(plan.domain)
         number = sum(map(bool, asked))
         left = Unmeasured(attributes=unasked, told_by_public=(), marginals=(), number=0, of=number)
         return left if unasked else None

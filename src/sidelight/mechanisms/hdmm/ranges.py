@@ -67,8 +67,7 @@ class Boxes:
         """The queries of a workload by attribute set, attributes of one value left out."""
         found: dict[Attrs, list[tuple[Query, float]]] = {}
         for query, weight in zip(workload.queries, workload.weights, strict=True):
-            told = tuple(attr for attr in domain.canonical(query.attrs) if domain.sizes[attr] > 1)
-            found.setdefault(told, []).append((query, weight))
+            found.setdefault(domain.varying(query.attrs), []).append((query, weight))
         return [cls._of(attrs, asked) for attrs, asked in found.items()]
 
     @classmethod
