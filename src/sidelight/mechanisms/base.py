@@ -160,6 +160,11 @@ class Mechanism(ABC):
         return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
 
 
+def total_and_rest(allotment: Cost, total_share: float, unit: Unit) -> tuple[Cost, Cost]:
+    """The cost of counting the records, 0 where their number is public, and what is left for all else."""
+    return allotment.split(0 if unit.total_is_public else total_share)
+
+
 def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}

@@ -35,8 +35,9 @@ from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.grouping import Grouping, Groups, apart, sum_by_groups
 from sidelight.data.schema import Schema
-from sidelight.measurement import Measurement, stddev_of
+from sidelight.measurement import Measurement
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.candidates import marginal_stddev
 from sidelight.mechanisms.registry import AUTO
 from sidelight.mechanisms.told import GroupedValues
 from sidelight.models.refined import Refined
@@ -93,7 +94,7 @@ class Bins:
 
     def number(self, n: float, allotment: Cost, unit: Unit) -> int:
         """k: how many groups an attribute has, for so many records."""
-        stddev = stddev_of(Marginal(()), self.left_of(allotment) / (2 * self.asked), unit)
+        stddev = marginal_stddev(self.left_of(allotment) / (2 * self.asked), unit)
         return max(_FEWEST, round(math.sqrt(n / stddev) / 2))
 
     def run(self, mechanism: Mechanism, curator: Curator, workload: Workload) -> Outcome:

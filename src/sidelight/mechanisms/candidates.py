@@ -120,13 +120,18 @@ def check_only_marginals(workload: Workload, *, name: str) -> None:
         )
 
 
+def check_asks_attributes(workload: Workload) -> None:
+    """Refuse a workload that asks for the total alone."""
+    if not workload.attrs:
+        raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+
+
 def check_sizes(
     domain: Domain, workload: Workload, *, limit_mb: float, oversized: Oversized, name: str
 ) -> None:
     """Refuse a workload that the model could never answer, before anything is charged."""
     check_only_marginals(workload, name=name)
-    if not any(workload.attribute_sets):
-        raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+    check_asks_attributes(workload)
     check_model_room(domain, limit_mb=limit_mb)
     check_candidates(domain, workload, limit_mb=limit_mb, name=name)
     if oversized == "skip":

@@ -31,6 +31,7 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.measurement import measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.candidates import check_asks_attributes
 from sidelight.mechanisms.dualquery_oracle import Clause, Record, best_record
 from sidelight.mechanisms.paper import Paper
 from sidelight.models.support import Support, compact
@@ -142,8 +143,7 @@ class DualQuery(Mechanism):
                     f"mechanism 'dualquery' draws queries that a record satisfies or not; {query.describe()} "
                     "is none. Ask for marginals, cells or ranges, or use mechanism='mwem'."
                 )
-        if not any(workload.attribute_sets):
-            raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+        check_asks_attributes(workload)
         self._check_room(domain, workload)
 
     def _check_room(self, domain: Domain, workload: Workload) -> None:

@@ -24,11 +24,18 @@ from sidelight._check import listed
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
-from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.errors import SettingError, TooLargeError
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import Oversized, check_model_room, marginal_stddev, mib, take_marginals
+from sidelight.mechanisms.candidates import (
+    Oversized,
+    check_asks_attributes,
+    check_model_room,
+    marginal_stddev,
+    mib,
+    take_marginals,
+)
 from sidelight.mechanisms.paper import Paper
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.merging import Merging
@@ -134,9 +141,8 @@ class MST(Mechanism):
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
+        check_asks_attributes(workload)
         named = _named(domain, workload)
-        if not named:
-            raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
         check_model_room(domain, limit_mb=self.max_model_mb)
         if (pairs := len(named) * (len(named) - 1) // 2) > _MOST_PAIRS:
             raise TooLargeError(

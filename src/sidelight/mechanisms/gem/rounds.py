@@ -23,7 +23,7 @@ from sidelight import _check
 from sidelight._memory import check_room
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
-from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.errors import SettingError, TooLargeError
 from sidelight.fit.generator import (
     NOISE,
     Answers,
@@ -37,8 +37,8 @@ from sidelight.fit.generator import (
     room_on,
 )
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import check_only_marginals, marginal_stddev
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook, total_and_rest
+from sidelight.mechanisms.candidates import check_asks_attributes, check_only_marginals, marginal_stddev
 from sidelight.mechanisms.paper import Paper
 from sidelight.models.product_mixture import Blocks
 from sidelight.privacy.budget import Cost
@@ -190,7 +190,7 @@ class NetworkRounds(Mechanism):
         """What may be measured, and how much it counts in MargNet's score."""
         if self.form == "gem":
             return dict.fromkeys(_wanted(workload), 1.0)
-        return {attrs: weight for attrs, weight in workload.closure(domain).items() if attrs}
+        return workload.closure(domain)
 
     def _score(self, answers: Answers, wanted: Mapping[Attrs, float], stddev: float) -> Score:
         if self.form == "gem":
@@ -210,8 +210,7 @@ class NetworkRounds(Mechanism):
         library(self.device)
         super().check(domain, workload, public)
         check_only_marginals(workload, name=self.name)
-        if not _wanted(workload):
-            raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+        check_asks_attributes(workload)
         self._check_room(domain, workload)
 
     def _check_room(self, domain: Domain, workload: Workload) -> None:
@@ -235,13 +234,13 @@ class NetworkRounds(Mechanism):
     def noisiest(
         self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
     ) -> Iterable[Gaussian | Laplace]:
-        total, rest = allotment.split(0 if unit.total_is_public else self.total_share)
+        total, rest = total_and_rest(allotment, self.total_share, unit)
         costs = [total, (rest / self._most(domain, workload)).split(self._share)[1]]
         return [measuring(Marginal(()), cost, unit) for cost in costs if cost]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         rounds = self._most(domain, workload)
-        _, rest = allotment.split(0 if unit.total_is_public else self.total_share)
+        _, rest = total_and_rest(allotment, self.total_share, unit)
         width = Blocks.of(domain).width
         inputs = [self.latent + self.width * layer for layer in range(self.layers + 1)]
         network = sum(inputs[:-1]) * self.width + inputs[-1] * width
@@ -262,7 +261,7 @@ class NetworkRounds(Mechanism):
 
 def _wanted(workload: Workload) -> list[Attrs]:
     """The workload's marginals, each once."""
-    return [attrs for attrs in dict.fromkeys(workload.attribute_sets) if attrs]
+    return [attrs for attrs in workload.attribute_sets if attrs]
 
 
 def _moved(averaged: Weights | None, weights: Weights, kept: float) -> Weights:

@@ -31,7 +31,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.fit.residuals import ResidualReconstruction
 from sidelight.measurement import Measurement, measuring, measuring_together
-from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook, total_and_rest
 from sidelight.mechanisms.candidates import Oversized, check_only_marginals, marginal_stddev
 from sidelight.mechanisms.hdmm.planning import MarginalPlan, check_asked, check_room, weights_of
 from sidelight.mechanisms.ladder.planning import (
@@ -157,9 +157,9 @@ class Ladder(Mechanism):
         check_room(domain, workload, limit_mb=self.max_model_mb, instead=instead)
 
     def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
-        best, rest = self._best(domain, workload), self._rest(allotment, unit)
-        total_cost, _ = allotment.split(self.total_share)
-        counted = [] if unit.total_is_public else [measuring(Marginal(()), total_cost, unit)]
+        best = self._best(domain, workload)
+        total_cost, rest = total_and_rest(allotment, self.total_share, unit)
+        counted = [measuring(Marginal(()), total_cost, unit)] if total_cost else []
         if isinstance(rest, Epsilon):
             most = max(map(len, covers(domain, tuple(best.closure.maximal))))
             return [*counted, measuring(Marginal(()), rest / most, unit)]
@@ -167,8 +167,9 @@ class Ladder(Mechanism):
         return [*counted, measuring_together(best.strategy, rest / 2, unit)]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
-        best, rest = self._best(domain, workload), self._rest(allotment, unit)
+        best = self._best(domain, workload)
         cells = best.closure.cells
+        _, rest = total_and_rest(allotment, self.total_share, unit)
         noise_on = "each number"
         if isinstance(rest, Epsilon):
             most = max(map(len, covers(domain, tuple(best.closure.maximal))))
@@ -176,10 +177,8 @@ class Ladder(Mechanism):
         else:
             noise_on = "a count of the workload, on average"
             scale = float(measuring_together(best.strategy, rest, unit).scale)
-            stddev, number = (
-                float(np.sqrt(scale * np.concatenate(best.cell_variances())).mean()),
-                len(cells) - 1,
-            )
+            stddev = float(np.sqrt(scale * np.concatenate(best.cell_variances())).mean())
+            number = len(cells) - 1
         return Outlook(
             measurements=number,
             stddev=stddev,
@@ -192,10 +191,6 @@ class Ladder(Mechanism):
                 "noise would swamp are left to the model. The noise said here is the most there can be.",
             ),
         )
-
-    def _rest(self, allotment: Cost, unit: Unit) -> Cost:
-        """What is left of an allotment once the records are counted."""
-        return allotment if unit.total_is_public else allotment.split(self.total_share)[1]
 
 
 @lru_cache(maxsize=4)

@@ -30,12 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.measurement import stddev_of
-from sidelight.mechanisms.candidates import mib
+from sidelight.mechanisms.candidates import marginal_stddev, mib
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
 from sidelight.privacy.budget import Epsilon, Rho
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Marginal, expected_l1_noise
+from sidelight.queries.query import expected_l1_noise
 from sidelight.queries.strategy import Closure
 
 Array = NDArray[np.float64]
@@ -146,7 +145,7 @@ def _seen(
 ) -> MarginalPlan:
     """What is expected to be left of every residual, if these views are measured."""
     closure = plan.closure
-    stddev = stddev_of(Marginal(()), epsilon / len(views), unit)
+    stddev = marginal_stddev(epsilon / len(views), unit)
     variance = min(max(stddev, 1e-6), 1e100) ** 2  # finite for any ε
     precision = np.zeros(len(closure.members))
     for view in views:
