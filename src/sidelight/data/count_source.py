@@ -1,6 +1,6 @@
 """What can be counted: a table, private or public, or a model. Queries and scores ask for nothing more."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,3 +29,21 @@ class ManyCountSource(CountSource, Protocol):
     def count_each(self, wanted: Sequence[Attrs]) -> Iterable[tuple[int, NDArray[np.float64]]]:
         """The index of each marginal among those wanted, and its counts."""
         ...
+
+
+def count_each(source: CountSource, wanted: Sequence[Attrs]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """The index of each marginal wanted, and its counts: together where the source can, else one by one.
+
+    A marginal that is wanted several times is counted once.
+    """
+    places: dict[Attrs, list[int]] = {}
+    for place, attrs in enumerate(wanted):
+        places.setdefault(attrs, []).append(place)
+    once = list(places)
+    if isinstance(source, ManyCountSource):
+        counted = iter(source.count_each(once))
+    else:
+        counted = ((index, source.count(attrs)) for index, attrs in enumerate(once))
+    for index, counts in counted:
+        for place in places[once[index]]:
+            yield place, counts

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sidelight._check import is_number
 from sidelight.data.domain import Attrs, Combination, Domain
 from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement
@@ -149,8 +150,7 @@ class Products:
                 state.arrays[f"covariance_{number}_{axis}"].astype(np.float64).reshape(size, size)
                 for axis, size in enumerate(shape)
             )
-            is_number = isinstance(variance, int | float) and not isinstance(variance, bool)
-            if not is_number or not 0 <= variance < np.inf or attrs != domain.canonical(attrs):
+            if not is_number(variance) or not 0 <= variance < np.inf or attrs != domain.canonical(attrs):
                 raise ReleaseError("a saved model's products must have variances; they were edited.")
             if not all(np.isfinite(table).all() for table in (values, *covariances)):
                 raise ReleaseError("a saved model's products must be finite numbers; they were edited.")

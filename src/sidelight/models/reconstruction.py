@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._check import is_number
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
@@ -227,13 +228,8 @@ class Reconstruction:
             shape = domain.project(attrs).shape
             size = int(np.prod(shape))
             part = values[start : start + size]
-            is_number = isinstance(variance, int | float) and not isinstance(variance, bool)
-            if (
-                part.size != size
-                or not np.isfinite(part).all()
-                or not is_number
-                or not 0 <= variance < np.inf
-            ):
+            is_variance = is_number(variance) and 0 <= variance < np.inf
+            if part.size != size or not np.isfinite(part).all() or not is_variance:
                 raise ReleaseError("a saved model's residuals must be finite numbers; they were edited.")
             if attrs != domain.canonical(attrs):
                 raise ReleaseError("a saved model's residuals must name attributes in order; it was edited.")

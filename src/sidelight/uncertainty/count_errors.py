@@ -52,7 +52,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sidelight.data.count_source import ManyCountSource
+from sidelight.data.count_source import count_each
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.models.model import Model
@@ -148,11 +148,7 @@ class CountErrors:
 
     def parts(self, wanted: Sequence[Attrs]) -> Iterator[Parts]:
         """The variances that calibration weighs, of many marginals in any order."""
-        if isinstance(self._model, ManyCountSource):
-            counted = self._model.count_each(wanted)
-        else:
-            counted = ((place, self._model.count(attrs)) for place, attrs in enumerate(wanted))
-        for place, counts in counted:
+        for place, counts in count_each(self._model, wanted):
             yield self._parts(wanted[place], self._guessed(wanted[place], counts))
 
     def _parts(self, attrs: Attrs, bars: ErrorBars) -> Parts:
