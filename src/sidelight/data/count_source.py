@@ -47,3 +47,14 @@ def count_each(source: CountSource, wanted: Sequence[Attrs]) -> Iterator[tuple[i
     for index, counts in counted:
         for place in places[once[index]]:
             yield place, counts
+
+
+def margin(counts: NDArray[Any], held: Sequence[str], wanted: Sequence[str]) -> NDArray[Any]:
+    """The marginal on some of the attributes that a table of counts has, axes in the order wanted.
+
+    >>> margin(np.array([[1, 2], [3, 4]]), ("a", "b"), ("b",))
+    array([4, 6])
+    """
+    kept = [attr for attr in held if attr in wanted]
+    summed = counts.sum(axis=tuple(axis for axis, attr in enumerate(held) if attr not in wanted))
+    return np.asarray(summed.transpose([kept.index(attr) for attr in wanted]))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sidelight._check import is_number
+from sidelight.data.count_source import margin
 from sidelight.data.domain import Attrs, Combination, Domain
 from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement
@@ -95,22 +96,16 @@ class Products:
     def count(self, attrs: Attrs) -> Array:
         """The marginal on these attributes, axes in the order asked."""
         best = self._best(attrs)
-        kept = [attr for attr in best.attrs if attr in attrs]
-        found = best.values.sum(axis=tuple(k for k, attr in enumerate(best.attrs) if attr not in attrs))
-        told = [attr for attr in attrs if attr in kept]
-        found = found.transpose([kept.index(attr) for attr in told])
-        return np.asarray(found.reshape([self.domain.sizes[attr] for attr in attrs]))
+        found = margin(best.values, best.attrs, [attr for attr in attrs if attr in best.attrs])
+        return found.reshape([self.domain.sizes[attr] for attr in attrs])
 
     def variance(self, attrs: Attrs) -> Array:
         """The variance of each cell of this marginal."""
         best = self._best(attrs)
-        found = self._variances(best, attrs).squeeze(
-            tuple(k for k, attr in enumerate(best.attrs) if attr not in attrs)
-        )
-        kept = [attr for attr in best.attrs if attr in attrs]
-        told = [attr for attr in attrs if attr in kept]
-        found = found.transpose([kept.index(attr) for attr in told])
-        return np.asarray(found.reshape([self.domain.sizes[attr] for attr in attrs]))
+        # Of attributes that are summed over, there is one variance each.
+        variances = self._variances(best, attrs)
+        found = margin(variances, best.attrs, [attr for attr in attrs if attr in best.attrs])
+        return found.reshape([self.domain.sizes[attr] for attr in attrs])
 
     def variance_of_sum(self, attrs: Attrs, weights: ArrayLike) -> float:
         """The variance of a weighted sum over the cells of this marginal; the weights have its shape."""

@@ -19,13 +19,14 @@ private marginal reconstruction with local non-negativity"; spec 7.5.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sidelight.data.count_source import margin
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError
 from sidelight.measurement import Measurement
@@ -125,15 +126,12 @@ class Residuals:
 
     def variance_of_sum(self, attrs: Attrs, weights: ArrayLike) -> float:
         """The variance of a weighted sum over the cells of this marginal; the weights have its shape."""
-        given = np.asarray(weights, dtype=np.float64)
         told = self.domain.varying(attrs)
-        kept = [attr for attr in attrs if attr in told]
-        alone = tuple(axis for axis, attr in enumerate(attrs) if attr not in told)
-        given = given.sum(axis=alone).transpose([kept.index(attr) for attr in told])
+        given = margin(np.asarray(weights, dtype=np.float64), attrs, told)
         found = 0.0
         for below in subsets(told):
             if below in self.parts:
-                folded = centred(_summed(given, told, below))
+                folded = centred(margin(given, told, below))
                 part = self.parts[below]
                 found += part.variance * float((folded**2).sum()) * (part.values.size / given.size) ** 2
         return found
@@ -170,12 +168,10 @@ def split(domain: Domain, made: Measurement) -> list[tuple[Attrs, Estimate]]:
             "estimator, or ask for marginals."
         )
     told = domain.varying(query.attrs)
-    alone = tuple(axis for axis, attr in enumerate(query.attrs) if attr not in told)
-    kept = [attr for attr in query.attrs if attr in told]
-    answer = made.answer.reshape(shape).sum(axis=alone).transpose([kept.index(attr) for attr in told])
+    answer = margin(made.answer.reshape(shape), query.attrs, told)
     found = []
     for below in subsets(told):
-        values = centred(_summed(answer, told, below))
+        values = centred(margin(answer, told, below))
         found.append((below, Estimate(values, variance * (answer.size / values.size))))
     return found
 
@@ -189,8 +185,7 @@ def residual_of(domain: Domain, made: Measurement, attrs: Attrs) -> Estimate:
     """
     held = made.query.attrs
     table = made.answer.reshape([domain.sizes[attr] for attr in held])
-    kept = [attr for attr in held if attr in attrs]
-    summed = _summed(table, held, attrs).transpose([kept.index(attr) for attr in attrs])
+    summed = margin(table, held, attrs)
     return Estimate(centred(summed), made.stddev**2 * (table.size / summed.size))
 
 
@@ -199,10 +194,6 @@ def centred(table: Array) -> Array:
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table
-
-
-def _summed(table: Array, attrs: Sequence[str], kept: Sequence[str]) -> Array:
-    return np.asarray(table.sum(axis=tuple(axis for axis, attr in enumerate(attrs) if attr not in kept)))
 
 
 def _smaller(attrs: Attrs) -> Iterable[Attrs]:

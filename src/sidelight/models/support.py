@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._memory import blocks
+from sidelight.data.count_source import margin
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.distinct import distinct_weights
 from sidelight.data.impossible import is_possible
@@ -129,10 +130,7 @@ class Support:
         for table, places in covers(self.domain, wanted, most_cells=most_cells):
             counts = self.count(table)
             for place in places:
-                attrs = wanted[place]
-                kept = [attr for attr in table if attr in attrs]
-                part = counts.sum(axis=tuple(k for k, attr in enumerate(table) if attr not in attrs))
-                yield place, np.transpose(part, [kept.index(attr) for attr in attrs])
+                yield place, margin(counts, table, wanted[place])
 
     def count(self, attrs: Attrs) -> Array:
         size = self.domain.size(attrs)

@@ -52,7 +52,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sidelight.data.count_source import count_each
+from sidelight.data.count_source import count_each, margin
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.models.model import Model
@@ -328,9 +328,8 @@ class CountErrors:
         for made in self._holding(attrs):
             held = made.query.attrs
             summed = made.precision * domain.size(attrs) / domain.size(held)
-            answered += (
-                summed * stddev**2 * _summed(made.answer.reshape(domain.project(held).shape), held, attrs)
-            )
+            answer = made.answer.reshape(domain.project(held).shape)
+            answered += summed * stddev**2 * margin(answer, held, attrs)
         told = at_one / (at_one + stddev**2)  # hardly anything, of cells that noise swamps
         return _beyond(told, answered - counts, at_one, meant=meant)
 
@@ -347,10 +346,3 @@ def _beyond(told: Array, off: Array, at_one: Array, *, meant: Array) -> float:
     if spread <= 0 or beyond <= 0 or beyond**2 <= chance:
         return 0.0
     return beyond * (1 - chance / beyond**2) / spread
-
-
-def _summed(counts: Array, held: Attrs, attrs: Attrs) -> Array:
-    """A marginal's counts summed down to some of its attributes, axes in the order asked."""
-    rest = tuple(axis for axis, attr in enumerate(held) if attr not in attrs)
-    kept = [attr for attr in held if attr in attrs]
-    return np.asarray(counts.sum(axis=rest).transpose([kept.index(attr) for attr in attrs]))
