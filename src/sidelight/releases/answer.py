@@ -73,16 +73,22 @@ class Asked:
 
     def _summed(self, bars: ErrorBars, number: int) -> ErrorBars:
         """Each cell summed over what the condition allows of the other attributes, which come last."""
-        _require_few(number, bars)
-        allowed = np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
-        return bars.sum(allowed, kept=len(self.shown))
+        return bars.sum(self._allowed(bars, number), kept=len(self.shown))
+
+    def _allowed(self, bars: ErrorBars, number: int) -> NDArray[np.bool_]:
+        """The cells of the joint table that meet the condition; refused where their sums would take long."""
+        if number * bars.estimate.size > _MOST_STEPS:
+            raise TooLargeError(
+                f"{number:,} cells, each a sum over a table of {bars.estimate.size:,}, are too many to "
+                "answer at once. Ask for fewer columns, or for less in where."
+            )
+        return np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
 
     def _masks(
         self, bars: ErrorBars, shown: Attrs, cells: NDArray[np.intp], number: int
     ) -> Iterator[NDArray[np.bool_]]:
         """For each cell of some attributes, which cells of the joint table it consists of."""
-        _require_few(number, bars)
-        allowed = np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
+        allowed = self._allowed(bars, number)
         axes = [self.joint.index(attr) for attr in shown]
         for place in range(number):
             mask = np.zeros(bars.estimate.shape, dtype=np.bool_)
@@ -116,14 +122,6 @@ class Asked:
             "share_low": np.clip(shares - reach * errors, 0.0, 1.0),
             "share_high": np.clip(shares + reach * errors, 0.0, 1.0),
         }
-
-
-def _require_few(number: int, bars: ErrorBars) -> None:
-    if number * bars.estimate.size > _MOST_STEPS:
-        raise TooLargeError(
-            f"{number:,} cells, each a sum over a table of {bars.estimate.size:,}, are too many to "
-            "answer at once. Ask for fewer columns, or for less in where."
-        )
 
 
 def _picked(bars: ErrorBars, cells: NDArray[np.intp]) -> ErrorBars:

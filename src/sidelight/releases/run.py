@@ -181,9 +181,7 @@ def run(
         if _can_resume(ledger, number, journal):
             _say_how_to_resume(error, ledger, number, folder)
         else:
-            if isinstance(error, KeyboardInterrupt):
-                error.add_note(_lost(ledger, number))
-            _abandon(ledger, number, journal)
+            _abandon(error, ledger, number, journal)
             if folder is not None and is_new:
                 Journal.remove(folder)  # nothing was paid for, so there is nothing to resume from
         raise
@@ -321,8 +319,10 @@ def _spent(ledger: Ledger, run_id: str) -> float:
     return budget.epsilon_of(budget.tally(ledger.run(run_id).spent))
 
 
-def _abandon(ledger: Ledger, run_id: str, journal: Journal | None) -> None:
-    """End a run that nobody can resume: what it did not spend goes back."""
+def _abandon(error: BaseException, ledger: Ledger, run_id: str, journal: Journal | None) -> None:
+    """End a run that nobody can resume: its unspent budget goes back. An interruption says what is lost."""
+    if isinstance(error, KeyboardInterrupt):
+        error.add_note(_lost(ledger, run_id))
     if ledger.knows(run_id):
         ledger.close(run_id)
     if journal is not None:

@@ -1,6 +1,6 @@
 """How far a released count may be off, and why: noise, or the model.
 
-Where some measured marginal holds the attributes asked for, the noise is known: every one that does says
+Where measured marginals hold the attributes asked for, the noise is known: each of these marginals says
 
     y ~ (x, σ²)     with 1/σ² the sum of their precisions on a cell; sums of cells add variances
 
@@ -39,8 +39,8 @@ All of this is a guess of how large errors are. Where quality was measured, both
 (calibration.py), and attributes that nothing told of have an interval, too.
 
 Errors of the model are taken to add up as counts of records drawn at random do. Everything is computed
-from released outputs, and so is free. What it cannot know: whether the marginals that nobody measured are
-like those that somebody did.
+from released outputs, and so is free. Released outputs cannot tell whether the marginals that nobody measured
+are like the measured ones.
 """
 
 import math
@@ -108,7 +108,7 @@ class CountErrors:
         self._last: tuple[Attrs, ErrorBars] | None = None
 
     def bars(self, attrs: Attrs) -> ErrorBars:
-        """The counts over these attributes, with their errors; whoever asks again at once gets the same."""
+        """The counts over these attributes, with their errors; those of the last call are kept."""
         if self._last is None or self._last[0] != attrs:
             self._last = attrs, self._bars(attrs)
         return self._last[1]
@@ -119,14 +119,18 @@ class CountErrors:
             return ErrorBars(total, np.zeros(()), np.zeros(()), float(total), "public", sampling=np.zeros(()))
         guessed = self._guessed(attrs, self._model.count(attrs))
         if self._calibration is None or not self._about:
-            # Where nothing was measured, as by DualQuery, cells without a record hide what they hold.
+            # Where nothing was measured, as by DualQuery, the error of a cell without a record is unknown.
             return guessed
-        known, model = self._calibration.level(attrs)
+        return self._fitted(attrs, guessed, self._calibration)
+
+    def _fitted(self, attrs: Attrs, guessed: ErrorBars, calibration: Calibration) -> ErrorBars:
+        """The errors, fitted to measured quality."""
+        known, model = calibration.level(attrs)
         if guessed.unbiased is not None:
             return guessed.scaled(known)
         parts = self._parts(attrs, guessed)
-        if parts.sampling.any() and not self._calibration.tells_of(attrs):
-            # Of pairs alone quality says how far pairs are off: a model that has them right may miss triples.
+        if parts.sampling.any() and not calibration.tells_of(attrs):
+            # Quality of pairs says nothing of triples: a model may have all pairs right, and miss triples.
             if parts.guessed is None and not model:
                 return guessed
             model = max(model, parts.guessed or 0.0)
@@ -152,7 +156,7 @@ class CountErrors:
             yield self._parts(wanted[place], self._guessed(wanted[place], counts))
 
     def _parts(self, attrs: Attrs, bars: ErrorBars) -> Parts:
-        """What is known, and what drawing at random would give."""
+        """The variance before calibration: of noise, and what drawing records at random would give."""
         assert bars.sampling is not None  # these are whole marginals
         known = np.zeros(bars.estimate.shape) if bars.noise_variance is None else bars.noise_variance
         model = 0.0 if bars.model_variance is None else bars.model_variance

@@ -1,8 +1,8 @@
 """How far up an interval reaches: records that a model misplaced are somewhere.
 
-An interval is as wide below a count as it is above only where errors are. A model's errors are not: a count
-is never below 0, and it is off by most where the model says little and much is. Of three-way cells that hold
-1% of the records or more, symmetric intervals of MWEM held 84%, and nearly all others were too low
+An interval that is as wide above a count as below it suits symmetric errors. A model's errors are skewed: no
+count is below 0, and the model is off by most where it says that there are few records. Of three-way cells
+that hold 1% of the records or more, symmetric intervals of MWEM held 84%, and nearly all others were too low
 (benchmarks/utility/coverage.py). Two things are asked of the upper end.
 
 **It is right for records, not for cells.** Cells are many and mostly small; people ask about large ones. Who
