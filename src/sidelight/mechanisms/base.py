@@ -31,13 +31,13 @@ class Outlook:
     measurements: int
     """How many marginals or queries will be measured, at most."""
     stddev: float
-    """σ of the noise on each measured number; on a count of the workload, where these are its sums."""
+    """σ of the noise on what ``noise_on`` names."""
     model_bytes: int
     """Memory of the model, at most."""
     counting_bytes: int
     """Memory of the exact counts that the curator holds, at most."""
     noise_on: str = "each number"
-    """What has this σ."""
+    """The numbers that have this σ: those that are measured, or counts of the workload that they sum to."""
     oversized: tuple[Attrs, ...] = ()
     """Marginals of the workload that are too large ever to be measured."""
     notes: tuple[str, ...] = ()
@@ -56,15 +56,15 @@ class Outcome:
     decided: Mapping[str, Any] = field(default_factory=dict)
     """Settings that the mechanism was left to choose, with what it took."""
     rounds: tuple[JointRound, ...] = ()
-    """Told by JAM."""
+    """JAM's rounds."""
     aperture: Opening | None = None
-    """Told by APERTURE."""
+    """How far APERTURE moved away from the public data."""
     groups: tuple[GroupedValues, ...] = ()
     """Attributes whose values were modelled in groups."""
     public_attrs: tuple[str, ...] = ()
     """Attributes about which the public data held information."""
     public_share: float = 1.0
-    """The share of the public records that the model rests on: others were left aside."""
+    """The share of the public records that the model rests on; it used no others."""
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None
     """Dispersion of measured marginals, where the fit weighed a prior against them: see ``model_error``."""
 

@@ -17,9 +17,9 @@ With public data, values stay as they are declared: mechanisms that use such dat
 differ within a group, and groups made them err more (JAM at ε = 0.1 by half; APERTURE by a fifth, even where
 values had their public shares within a group).
 
-This stands between the front door and the mechanism: the curator counts in groups, where a record stands in
-one group as it had one value, so every sensitivity stays as it is. Which attributes may be grouped follows
-from schema, workload and mechanism; everything else from answers that were paid for.
+The mechanism does not know of groups: the curator counts in groups for it. A record stands in one group, as
+it had one value, so every sensitivity stays as it is. Which attributes may be grouped follows from schema,
+workload and mechanism; everything else follows from answers that were paid for.
 """
 
 import math
@@ -63,10 +63,10 @@ _SHOWN = (1_000, 10_000, 100_000, 1_000_000)
 
 @dataclass(frozen=True)
 class Bins:
-    """Which attributes may be grouped, decided beforehand; ``run`` decides how, by what it pays for."""
+    """The attributes that may be grouped, decided beforehand; ``run`` groups them by answers it pays for."""
 
     joinable: Mapping[str, tuple[bool, ...]]
-    """Of each such attribute, for every code but the last: whether the next code is its neighbour."""
+    """For each such attribute and every code but the last, whether the next code is its neighbour."""
     asked: int
     """How many attributes the workload is about."""
 

@@ -57,7 +57,7 @@ def tractable(
 
 @lru_cache(maxsize=2)
 def _oracle(domain: Domain, _key: object, measured: frozenset[frozenset[str]]) -> SizeOracle:
-    """Sizes that were found stay known as long as rounds measure what was measured before.
+    """The sizes of models with these marginals; rounds ask again while the measured marginals stay the same.
 
     Impossible combinations are part of the key, since domains compare equal without them.
     """
@@ -69,8 +69,8 @@ def take_marginals(
 ) -> list[Measurement]:
     """Marginals of earlier releases that a graphical model starts from: small ones first, within the limit.
 
-    Each must be asked for, by itself or within another; ``most``: of so many attributes at most. What has no
-    room is left, and is averaged if it is measured again.
+    Each must be in the closure, and have at most ``most`` attributes. The answer to a marginal that has no
+    room is left, and averaged with the new one if the run measures that marginal again.
     """
     domain = curator.domain
 

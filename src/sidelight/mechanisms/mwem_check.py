@@ -1,4 +1,4 @@
-"""Checks of MWEM's settings before a run: whether it can run, and its noise and memory."""
+"""MWEM before a run: whether its settings and its workload fit, and the noise and memory to expect."""
 
 import math
 from collections.abc import Iterator

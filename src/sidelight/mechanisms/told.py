@@ -97,7 +97,7 @@ class Opening:
     is_bare: bool = False
     """Whether the answers without any public relation were found better than with them, at the end."""
     alpha: Mapping[str, float] = field(default_factory=dict, repr=False)
-    """How strongly the public model was smoothed, by attribute; older releases alone say it."""
+    """How strongly the public model was smoothed, by attribute; only on cards of older releases."""
     records_share: float | None = None
     """Share of the release that comes from other public trees and from public records; None where there was
     nothing to take."""

@@ -35,8 +35,8 @@ from sidelight.queries.strategy import subsets
 _MOST_CELLS = 2**27
 """Most cells of one marginal: a gibibyte."""
 _SWEEPS, CLOSE, ROUGHLY = 50, 1e-5, 1e-3
-"""Proportional fitting: most sweeps, and what a sweep moves, as a share of the total, when it stops, or when
-it is roughly done: in models that another one replaces after a round."""
+"""Proportional fitting: most sweeps; it stops once a sweep moves at most ``CLOSE`` of the total, or
+``ROUGHLY`` in models that the next round replaces."""
 _KEPT_CELLS = 2**26
 """Most cells, about, of the marginals that are kept for the next round: half a gibibyte."""
 _PARTICLES_MB = 80.0
@@ -60,7 +60,7 @@ class Reconstruction:
     kept: dict[Attrs, Array] = field(default_factory=dict, repr=False)
     """Marginals that were asked for, read-only: the next round asks again for most of them."""
     close: float = CLOSE
-    """What a sweep of proportional fitting moves, as a share of the total, when it stops."""
+    """Proportional fitting stops once a sweep moves at most this share of the total."""
 
     @property
     def domain(self) -> Domain:

@@ -7,11 +7,11 @@
     r ← y, shrunk degree by degree towards what the smaller marginals say                    estimate
     p ← the nearest counts of at least 0                                                  (fit/residuals.py)
 
-Our own. Like HDMM it measures once what was planned beforehand, and selects nothing; unlike it, it expects
-relations to fade, the more attributes they are between. So it measures no relation that noise would swamp,
-and takes noise out of those that it measured (shrinking.py). On tables of few cells it errs least of all
-mechanisms here; on large ones, where a few strong relations are to be found among thousands, those that
-select are closer.
+LADDER is our own. Like HDMM, it measures once what was planned beforehand, and selects nothing. Unlike HDMM,
+it expects relations to fade, the more attributes they are between. So it measures no relation that noise
+would swamp, and takes noise out of those that it measured (shrinking.py). On tables of few cells it errs
+least of all mechanisms here; on large tables, where a few strong relations are to be found among thousands,
+mechanisms that select err less.
 
 It stands on McKenna, Miklau, Hay, Machanavajjhala (2018) and Xiao, He, Zhang, Kifer (2023) for planned noise
 on residuals, on Qardaji, Yang, Li (2014), "PriView", for views that cover a workload, and on Mullins et al.
@@ -36,10 +36,10 @@ from sidelight.mechanisms.candidates import Oversized, check_only_marginals, mar
 from sidelight.mechanisms.hdmm.planning import MarginalPlan, check_asked, check_room, weights_of
 from sidelight.mechanisms.ladder.planning import (
     Fade,
+    after_measuring,
     best_views,
     covers,
-    left,
-    off,
+    mean_error,
     residuals,
     singles_of,
     with_room,
@@ -134,7 +134,7 @@ class Ladder(Mechanism):
         best = self._best(domain, workload)
         if isinstance(allotment, Rho):
             planned = residuals(best, self._fade, allotment, unit, n=n)
-            return off(left(planned, self._fade, n=n), n)
+            return mean_error(after_measuring(planned, self._fade, n=n), n)
         return best_views(best, self._fade, allotment, unit, n=n)[1]
 
     def heard(self, domain: Domain, workload: Workload, rho: Rho, unit: Unit, *, n: float) -> float:
