@@ -1,7 +1,7 @@
 """What can be counted: a table, private or public, or a model. Queries and scores ask for nothing more."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ class CountSource(Protocol):
         ...
 
 
-@runtime_checkable
 class ManyCountSource(CountSource, Protocol):
     """A model that counts many marginals faster together than one by one, and chooses their order itself."""
 
@@ -40,10 +39,10 @@ def count_each(source: CountSource, wanted: Sequence[Attrs]) -> Iterator[tuple[i
     for place, attrs in enumerate(wanted):
         places.setdefault(attrs, []).append(place)
     once = list(places)
-    if isinstance(source, ManyCountSource):
-        counted = iter(source.count_each(once))
-    else:
-        counted = ((index, source.count(attrs)) for index, attrs in enumerate(once))
+    together = getattr(source, "count_each", None)
+    counted = (
+        together(once) if together else ((index, source.count(attrs)) for index, attrs in enumerate(once))
+    )
     for index, counts in counted:
         for place in places[once[index]]:
             yield place, counts
