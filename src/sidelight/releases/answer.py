@@ -20,9 +20,6 @@ from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.models.evidence import Evidence, along
 from sidelight.uncertainty.count_errors import CountErrors
 from sidelight.uncertainty.error_bars import ErrorBars
-from sidelight.uncertainty.unbiased import Unbiased
-
-Array = NDArray[np.float64]
 
 _MOST_STEPS = 2**31
 """Cells of the joint table times cells asked for: a minute or two."""
@@ -62,7 +59,7 @@ class Asked:
         """Estimates, errors and intervals of every cell, as columns; with groups, shares within them too."""
         cells, bars = self.cells(domain), errors.bars(self.joint)
         number = cells.shape[1]
-        found = _picked(bars if self.joint == self.shown else self._summed(bars, number), cells)
+        found = (bars if self.joint == self.shown else self._summed(bars, number)).at(cells)
         low, high = found.interval(confidence) or (None, None)
         columns = {
             "estimate": found.estimate, "noise_error": found.noise_error, "model_error": found.model_error,
@@ -122,25 +119,3 @@ class Asked:
             "share_low": np.clip(shares - reach * errors, 0.0, 1.0),
             "share_high": np.clip(shares + reach * errors, 0.0, 1.0),
         }
-
-
-def _picked(bars: ErrorBars, cells: NDArray[np.intp]) -> ErrorBars:
-    """Some cells of a table, by their codes."""
-    places = (
-        np.ravel_multi_index(tuple(cells), bars.estimate.shape) if len(cells) else np.zeros(1, dtype=np.intp)
-    )
-
-    def picked(part: Array) -> Array:
-        return np.asarray(part.reshape(-1)[places])
-
-    noise, model, unbiased = bars.noise_variance, bars.model_variance, bars.unbiased
-    return ErrorBars(
-        picked(bars.estimate),
-        None if noise is None else picked(noise),
-        None if model is None else picked(model),
-        bars.total,
-        bars.source,
-        is_calibrated=bars.is_calibrated,
-        unbiased=None if unbiased is None else Unbiased(picked(unbiased.values), picked(unbiased.variance)),
-        misplaced=None if bars.misplaced is None else bars.misplaced.each(picked),
-    )

@@ -273,15 +273,9 @@ class _Shapes:
     @classmethod
     def of(cls, parts_of: PartsOf, wanted: Sequence[Attrs], total: float) -> "_Shapes":
         told = [(one.attrs, one.guessed, _grouped(one, total)) for one in parts_of(wanted)]
-        rows = [row for _, _, row in told]
-        weight, known, firm, most, sampling, chance, room = (
-            np.stack([row[at] for row in rows]) for at in range(7)
-        )
-        return cls(
-            attrs=[attrs for attrs, _, _ in told], guesses=[guess for _, guess, _ in told],
-            weight=weight, known=known, firm=firm, most=most, sampling=sampling, chance=chance, room=room,
-            total=total,
-        )  # fmt: skip
+        attrs, guesses, rows = zip(*told, strict=True)
+        weight, known, firm, most, sampling, chance, room = map(np.stack, zip(*rows, strict=True))
+        return cls(list(attrs), weight, known, firm, most, sampling, chance, room, list(guesses), total)
 
     def take(self, factors: Mapping[str, float]) -> None:
         """Set g² of every marginal, from the factors of the attributes."""

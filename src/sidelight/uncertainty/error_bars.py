@@ -199,6 +199,27 @@ class ErrorBars:
             misplaced=None if self.misplaced is None else self.misplaced.each(total_of),
         )  # fmt: skip
 
+    def at(self, cells: NDArray[np.intp]) -> "ErrorBars":
+        """Some cells, each by itself: one column of codes a cell, one line an attribute."""
+        places = np.zeros(1, dtype=np.intp)  # of no attributes, there is one cell
+        if len(cells):
+            places = np.ravel_multi_index(tuple(cells), self.estimate.shape)
+
+        def picked(part: Array) -> Array:
+            return np.asarray(part.reshape(-1)[places])
+
+        noise, model, answers = self.noise_variance, self.model_variance, self.unbiased
+        return ErrorBars(
+            picked(self.estimate),
+            None if noise is None else picked(noise),
+            None if model is None else picked(model),
+            self.total,
+            self.source,
+            is_calibrated=self.is_calibrated,
+            unbiased=None if answers is None else Unbiased(picked(answers.values), picked(answers.variance)),
+            misplaced=None if self.misplaced is None else self.misplaced.each(picked),
+        )
+
     def apart(self) -> "ErrorBars":
         """The bars with the noise of cells taken for independent, although their sum is known."""
         noise = self.noise_variance
