@@ -143,14 +143,7 @@ def run(
     folder = None if checkpoint is None else Path(checkpoint)
     with told("This attempt charged nothing: repeat the same command or call."):
         _require_budget(plan, ledger, folder, identity, said)
-        with progress.phase("read"):
-            table = Table.read(
-                private, plan.schema, may_be_empty=not plan.unit.total_is_public, unit=plan.unit
-            )
-        if plan.unit.total_is_public:
-            # PRIVACY: n is public under replacement.
-            plan = plan.knowing(table.records)
-        _check_size(plan, table)
+        plan, table = _read(plan, private, progress)
         if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
             _tell_ledger(ledger, table, private, plan.reused, is_confirmed=is_confirmed)
 
@@ -205,6 +198,22 @@ def _require_budget(
             # Another process may have begun this very run meanwhile: its checkpoint has the last word.
             if not _has_begun(ledger, folder, identity):
                 raise
+
+
+def _read(plan: Plan, private: Any, progress: Progress) -> tuple[Plan, Table]:
+    """The private table, and the plan for so many records, where n is public.
+
+    A table that is too small for the plan is refused; a δ that is no small probability is warned of.
+    """
+    total_is_public = plan.unit.total_is_public
+    with progress.phase("read"):
+        table = Table.read(private, plan.schema, may_be_empty=not total_is_public, unit=plan.unit)
+    if total_is_public:
+        # PRIVACY: n is public under replacement.
+        plan = plan.knowing(table.records)
+        plan.check_total(table.records)
+    plan.warn_about(table.records if total_is_public else None)
+    return plan, table
 
 
 def _kept(table: Table, unit: Unit, ledger: Ledger, journal: Journal | None, progress: Progress) -> Table:
@@ -270,16 +279,6 @@ def _most_records(errors: CountErrors, confidence: float, attr: str) -> list[flo
     bars = errors.bars((attr,))
     interval = bars.interval(confidence) if bars.source in ("private", "both") else None
     return None if interval is None else interval[1].tolist()
-
-
-def _check_size(plan: Plan, table: Table) -> None:
-    """Refuse a table that is too small for the plan; warn where δ is no small probability."""
-    if plan.unit.total_is_public:
-        # PRIVACY: n is public under replacement.
-        plan.check_total(table.records)
-        plan.warn_about(table.records)
-    else:
-        plan.warn_about(None)
 
 
 def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
