@@ -167,7 +167,7 @@ class AIM(Mechanism):
         return self.estimator if isinstance(self.estimator, MirrorDescent) else _TREE, self.final_estimator
 
     def _earlier(self, curator: Curator, closure: Container[Attrs]) -> list[Measurement]:
-        """What earlier releases told of the same records, as far as half of the model has room for it."""
+        """Answers of earlier releases about the same records, as many as half of the model has room for."""
         if self.estimator == "residual":
             return take_residuals(curator, closure)
         return take_marginals(curator, closure, limit_mb=self.max_model_mb / 2)

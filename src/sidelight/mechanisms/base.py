@@ -52,7 +52,7 @@ class Outcome:
     measurements: tuple[Measurement, ...]
     events: tuple[Event, ...]
     notes: tuple[str, ...] = ()
-    """What else a reader of the release should know, in sentences."""
+    """Further remarks for a reader of the release, in sentences."""
     decided: Mapping[str, Any] = field(default_factory=dict)
     """Settings that the mechanism was left to choose, with what it took."""
     rounds: tuple[JointRound, ...] = ()
@@ -70,7 +70,7 @@ class Outcome:
 
     @property
     def model_error(self) -> ModelDispersion | None:
-        """What the measurements tell about the error of the model."""
+        """The error of the model, as far as the measurements tell of it."""
         return model_error(
             self.model.domain, self.measurements,
             total=self.total, public_attrs=self.public_attrs, dispersions=self.dispersions,
@@ -121,7 +121,7 @@ class Mechanism(ABC):
         """Refuse a run that makes no sense for so few records; called where n is public, before paying."""
 
     def allotment(self, budget: Budget) -> Cost:
-        """What this mechanism may spend under the promise: ρ, or ε for a mechanism of pure ε."""
+        """The budget of this mechanism under the promise: in ρ, or in ε for a mechanism of pure ε."""
         return budget.rho()
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
@@ -152,7 +152,7 @@ class Mechanism(ABC):
         require_whole_records(self.name, domain, [public])
 
     def public_notes(self, domain: Domain, public: Any) -> tuple[str, ...]:
-        """What of the public data this mechanism cannot use, in sentences."""
+        """The part of the public data that this mechanism cannot use, in sentences."""
         return ()
 
     def settings(self) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class Bins:
         )
 
     def sentence(self, domain: Domain, allotment: Cost, unit: Unit) -> str:
-        """What will be grouped, as far as that is known beforehand."""
+        """The groups to expect, in sentences, for several numbers of records."""
         names = _check.listed((f"{attr} ({domain.sizes[attr]} values)" for attr in self.joinable), 6)
         groups = [self.number(n, allotment, unit) for n in _SHOWN]
         said = ", ".join(f"{k} for {n:,}" for k, n in zip(groups, _SHOWN, strict=True))

@@ -114,7 +114,7 @@ class DualQuery(Mechanism):
         return Outcome(_model(domain, records, n), (), curator.events, notes=notes)
 
     def _round_cost(self, t: int, n: float, unit: Unit, kind: type[Cost]) -> Cost:
-        """What all draws of round t cost together: s ε_t²/8, or s ε_t, where ε_t = 2η(t − 1)Δ/n."""
+        """The cost of all draws of round t together: s ε_t²/8, or s ε_t, where ε_t = 2η(t − 1)Δ/n."""
         epsilon = 2 * Fraction(self.step) * (t - 1) * unit.records / Fraction(n)
         each = epsilon**2 / 8 if kind is Rho else epsilon
         return kind(self.queries_per_round * each)

@@ -77,7 +77,7 @@ class MST(Mechanism):
     max_model_mb: float = 80.0
     """Size limit of one pair's marginal."""
     oversized: Oversized = "refuse"
-    """What to do with pairs above the size limit: ``skip`` leaves them out of the tree."""
+    """Pairs above the size limit: refuse the workload, or leave them out of the tree (``skip``)."""
     estimator: MirrorDescent = MirrorDescent(tolerance=1e-3, max_steps=500)
     """How both fits are made. On ADULT four times the steps change the error by less than 0.001."""
 

@@ -69,7 +69,7 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
 def noisiest(
     mwem: "MWEM", domain: Domain, asked: workloads.Workload, *, allotment: Cost, unit: Unit
 ) -> Iterator[Gaussian | Laplace]:
-    """What the run may measure: the total, the first histogram, and every query at a round's cost."""
+    """The measurements that a run may make: the total, the first histogram, every query at a round's cost."""
     total_cost, rest = total_and_rest(allotment, mwem.total_share, unit)
     if total_cost:
         yield measuring(Marginal(()), total_cost, unit)
@@ -100,7 +100,7 @@ def noise(mwem: "MWEM", total: float, *, allotment: Cost, unit: Unit) -> None:
 
 
 def penalty(kind: str, cost: Cost, unit: Unit) -> float:
-    """What a marginal's score loses for each of its cells."""
+    """The number that is subtracted from a marginal's score for each of its cells."""
     if kind == "noise":
         sigma = marginal_stddev(cost, unit)
         # E|noise|: √(2/π) σ for Gaussian noise, b = σ/√2 for Laplace noise.

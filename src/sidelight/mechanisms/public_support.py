@@ -1,4 +1,4 @@
-"""What MWEM+PUB and PMW-Pub share: both reweigh public records, and measure one number a round.
+"""Common to MWEM+PUB and PMW-Pub, which reweigh public records and measure one number a round.
 
 Checks before a run, the noise and memory to expect, and remarks on values that no public record has.
 """

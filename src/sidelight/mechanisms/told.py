@@ -1,4 +1,4 @@
-"""What single mechanisms tell about their own runs, for the release's card.
+"""Facts that single mechanisms tell about their own runs, for the release's card.
 
 All of it is an output of the mechanism, or public: it may be published like the rest of the outcome.
 """
@@ -40,7 +40,7 @@ class GroupedValues:
 
     @property
     def sentence(self) -> str:
-        """What a reader of the release should know."""
+        """The grouping, in a sentence for a reader of the release."""
         return (
             f"{self.attr}: its {self.values} values were modelled in {len(self.starts)} groups. Within a "
             "group, a value has the same share whatever the other attributes are."

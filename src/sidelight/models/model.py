@@ -1,4 +1,4 @@
-"""What is fitted: a model can be counted and sampled like a table."""
+"""The models that mechanisms fit: each can be counted and sampled like a table."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable

@@ -135,7 +135,7 @@ class Products:
 
     @classmethod
     def from_state(cls, domain: Domain, state: ModelState) -> "Products":
-        """What ``state`` wrote down."""
+        """The estimates that ``state`` wrote down."""
         found = []
         for number, (names, variance) in enumerate(state.meta["products"]):
             attrs = tuple(names)
@@ -169,7 +169,7 @@ class Products:
 
 
 def impossible_to_json(domain: Domain) -> list[Any]:
-    """What the domain declares impossible, as plain values."""
+    """The domain's impossible combinations, as plain values."""
     return [[list(one.attrs), list(map(list, one.values))] for one in domain.impossible]
 
 

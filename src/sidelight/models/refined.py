@@ -36,7 +36,7 @@ class Refined:
     model: Model
     grouping: Grouping
     shares: Mapping[str, Array] = field(repr=False)
-    """Of each grouped attribute: what share of its group each value has."""
+    """For each grouped attribute, each value's share of its group."""
 
     @property
     def domain(self) -> Domain:

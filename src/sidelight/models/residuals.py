@@ -57,7 +57,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """What is known of a table: residuals by attribute sets, in the order of the domain.
+    """A table by its residuals: those that are known, by attribute sets in the order of the domain.
 
     >>> domain = Domain.of({"a": 2, "b": 2})
     >>> made = Measurement(Marginal(("a", "b")), np.array([5.0, 3.0, 1.0, 1.0]), 2.0)
@@ -177,7 +177,7 @@ def split(domain: Domain, made: Measurement) -> list[tuple[Attrs, Estimate]]:
 
 
 def residual_of(domain: Domain, made: Measurement, attrs: Attrs) -> Estimate:
-    """What a noisy marginal says of one residual; attributes of more than one value, in the domain's order.
+    """One residual of a noisy marginal; its ``attrs`` vary, and stand in the domain's order.
 
     >>> made = Measurement(Marginal(("b", "a")), np.array([5.0, 1.0, 3.0, 1.0]), 2.0)
     >>> residual_of(Domain.of({"a": 2, "b": 2}), made, ("a",))

@@ -114,7 +114,7 @@ class Support:
 
     @property
     def distinct(self) -> "Support":
-        """The same with each distinct record once, sorted by code."""
+        """The same distribution, with each distinct record once, sorted by code."""
         columns = [self.records[:, k] for k in range(len(self.domain))]
         records, weights = distinct_weights(self.domain.shape, columns, self.weights)
         return Support(self.domain, records, weights, self.total)

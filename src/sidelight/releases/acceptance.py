@@ -94,7 +94,7 @@ class Criterion:
 
 @dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """What a release must keep to be accepted, fixed before anything private is read."""
+    """The criteria that a release must keep to be accepted, fixed before anything private is read."""
 
     criteria: tuple[Criterion, ...]
     confidence: float = 0.95

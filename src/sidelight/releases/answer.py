@@ -27,7 +27,7 @@ _MOST_STEPS = 2**31
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a table is about: cells of ``by`` × ``attrs``, of the records that meet a condition."""
+    """The table asked for: cells of ``by`` × ``attrs``, of the records that meet a condition."""
 
     by: Attrs
     attrs: Attrs

@@ -57,7 +57,7 @@ def read_public(source: Any, schema: Schema, remarks: list[str] | None = None) -
 
 
 def each_given(public: Any) -> list[Any]:
-    """What was given as public data, one or several or None, as a list."""
+    """Public data that were given as one source, as several, or as None: as a list."""
     return list(public) if isinstance(public, list | tuple) else [] if public is None else [public]
 
 

@@ -250,7 +250,7 @@ def _tell_ledger(
 
 
 def _judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) -> dict[str, Any]:
-    """What the card says of how far off the model is, measured with the part of the budget set aside."""
+    """The card's facts about the error of the model, measured with the part of the budget set aside."""
     if plan.mean_errors is None:
         return {}
     with progress.phase("quality"):
@@ -289,7 +289,7 @@ def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
 
 
 def _lost(ledger: Ledger, run_id: str) -> str:
-    """What an interrupted run that nobody can resume has cost."""
+    """The cost of an interrupted run that nobody can resume, in a sentence."""
     if not (ledger.knows(run_id) and any(ledger.events(run_id))):
         return "Nothing was charged. The same command or call starts anew."
     return (
@@ -313,7 +313,7 @@ def _say_how_to_resume(error: BaseException, ledger: Ledger, run_id: str, folder
 
 
 def _spent(ledger: Ledger, run_id: str) -> float:
-    """What a run has paid so far, as ε at the promise's δ."""
+    """The ε that a run has paid so far, at the promise's δ."""
     budget = ledger.promise.budget
     return budget.epsilon_of(budget.tally(ledger.run(run_id).spent))
 

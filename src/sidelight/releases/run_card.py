@@ -95,7 +95,7 @@ def _ledger_entry(ledger: Ledger, run_id: str) -> LedgerEntry:
 
 
 def _unmeasured(plan: Plan, outcome: Outcome) -> Unmeasured | None:
-    """What no measurement covers; of a mechanism that learns by selecting alone, what nobody asked about."""
+    """Marginals that nothing measured; or, where a mechanism only selects, attributes nobody asked for."""
     asked = plan.workload.attribute_sets
     if not plan.outlook.measurements:
         unasked = plan.workload.leaves_out(plan.domain)

@@ -94,7 +94,7 @@ class Prospect:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedImprovement(ManyAtOnce):
-    """What measuring each candidate with noise of this σ is expected to gain, in records."""
+    """The gain that is expected of measuring each candidate with noise of this σ, in records."""
 
     prospect: Callable[[Attrs, Array], Prospect]
     """A candidate's prospect, from its attributes and the model's answer to it."""

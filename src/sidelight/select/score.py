@@ -1,4 +1,4 @@
-"""What selection maximises: each score is its formula and its sensitivity, in one class.
+"""Scores, which selection maximises: each is its formula and its sensitivity, in one class.
 
 **Rounding.** ``grid`` allows a score two roundings of itself; an error over many cells, summed in floating
 point, takes more. So errors are summed exactly (``l1_error``). A model's answers are public, and are

@@ -258,7 +258,7 @@ class _Shapes:
     known: Array
     firm: Array
     most: Array
-    """What k · known is at most; infinite where noise is not known exactly."""
+    """The upper bound of k · known; infinite where noise is not known exactly."""
     sampling: Array
     chance: Array
     room: Array
@@ -301,7 +301,7 @@ class _Shapes:
 
     @property
     def least(self) -> float:
-        """What chance alone gives for the mean over the marginals that λ is fitted to."""
+        """The mean error that chance alone gives, over the marginals that λ is fitted to."""
         return float(self._expected(self.chance)[self.fitted].mean())
 
     def _expected(self, variance: Array, held: NDArray[np.bool_] | slice = _ALL) -> Array:

@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """What chance leaves of the errors of a release that rests on public records."""
+    """The error that chance leaves to a release that rests on public records."""
 
     domain: Domain
     total: float

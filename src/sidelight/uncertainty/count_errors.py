@@ -242,7 +242,7 @@ class CountErrors:
         )  # fmt: skip
 
     def _unbiased(self, attrs: Attrs, shape: tuple[int, ...]) -> Unbiased | None:
-        """What least squares says; None where the answers are not at hand."""
+        """The least-squares counts with their variance; None where the answers are not at hand."""
         answers = self._least_squares
         if answers is None or not answers.holds(attrs):
             return None
@@ -266,7 +266,7 @@ class CountErrors:
         return self._known
 
     def _precision_of_merged(self, attrs: Attrs, shape: tuple[int, ...]) -> Array:
-        """What answers that counted some values together add to the precision of the cells left alone."""
+        """The precision that answers to merged marginals add to the cells which they count singly."""
         added = np.zeros(shape)
         for made in self._merged:
             merged = cast(Merged, made.query)

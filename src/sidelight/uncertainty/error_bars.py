@@ -31,7 +31,7 @@ class Reach:
     variance: Array
     """The variance of each value's count, along the axis."""
     share: Array
-    """By how much a cell moves with it; of length 1 along the axis."""
+    """The share of a value's error that moves a cell; of length 1 along the axis."""
 
     def variance_of(self, cells: NDArray[np.bool_], kept: int = 0) -> Array:
         """The variance of sums over some cells, as ``ErrorBars.sum``: those with one value move together."""
@@ -132,7 +132,7 @@ class ErrorBars:
 
     @property
     def words(self) -> str:
-        """What the interval holds, for people."""
+        """The errors that the interval covers, in a sentence."""
         if self.source == "public":
             return "The number of records is public: it has no noise and no error."
         if self.noise_variance is None and self.model_variance is None:

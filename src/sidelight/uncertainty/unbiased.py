@@ -60,7 +60,7 @@ def each_sum(of_sum: Callable[[Array], float], mask: NDArray[np.bool_], kept: in
 
 
 def least_squares(model: Reconstruction, measurements: Sequence[Measurement]) -> Residuals | Products:
-    """What the answers say by themselves, before counts are kept from being negative."""
+    """The least-squares fit to the answers, before counts are kept from being negative."""
     known = model.known
     if not model.is_clipped:
         return known

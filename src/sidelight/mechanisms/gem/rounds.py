@@ -1,4 +1,4 @@
-"""What GEM and GEM-Pub share: the rounds that train a generator network.
+"""The rounds of GEM and of GEM-Pub, which train a generator network.
 
     G ← the start: random weights, or trained on public data
     for t = 1 … T:
@@ -93,7 +93,7 @@ class NetworkRounds(Mechanism):
     at_once: int = 8
     """Most marginals in one step of training."""
     average: float = 0.9
-    """What a round keeps of the moving average of weights, over the last half of the rounds; 0: the last."""
+    """The share of the moving average of weights that a round keeps, in the last half of the rounds."""
     batch: int = 1000
     """Rows of noise (B): the release is a mixture of so many product distributions."""
     latent: int = 128
@@ -125,7 +125,7 @@ class NetworkRounds(Mechanism):
         _check.one_of(("cpu", "cuda"), device=self.device)
 
     _trust: ClassVar[float]
-    """What errors the start may have, in σ of the noise, before MargNet's form trains it away from there."""
+    """Errors, in σ of the noise, that MargNet's form lets the start have before it trains them away."""
 
     @abstractmethod
     def _start(self, domain: Domain, wanted: Sequence[Attrs], public: Any) -> Generator:
@@ -187,7 +187,7 @@ class NetworkRounds(Mechanism):
         return _GEM_SHARE if self.form == "gem" else _MARGNET_SHARE
 
     def _candidates(self, domain: Domain, workload: Workload) -> dict[Attrs, float]:
-        """What may be measured, and how much it counts in MargNet's score."""
+        """The marginals that may be measured, each with its weight in MargNet's score."""
         if self.form == "gem":
             return dict.fromkeys(_wanted(workload), 1.0)
         return workload.closure(domain)

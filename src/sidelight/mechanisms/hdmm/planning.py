@@ -60,7 +60,7 @@ class MarginalPlan:
     asked: tuple[NDArray[np.intp], ...]
     """For the marginals of the workload of each degree, one a line, which member each of their subsets is."""
     weights: tuple[Array, ...]
-    """The same for their weights."""
+    """The weight of each of these marginals."""
     variances: Array
     """v_S of each member of the closure."""
 
@@ -146,7 +146,7 @@ class MarginalPlan:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """What is measured: each residual as whole numbers, n_S times itself, with n_S² v_S of noise."""
+        """The queries to measure: each residual as whole numbers, n_S times itself, with n_S² v_S."""
         sizes = self.closure.domain.sizes
         queries, variances = [], []
         for attrs, cells, variance in zip(

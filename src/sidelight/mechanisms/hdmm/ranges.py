@@ -143,7 +143,7 @@ class ProductPlan:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """What is measured: each product with the noise that its share pays for."""
+        """The queries to measure: each product, with the noise that its share pays for."""
         closure = Closure.of(self.domain, [query.attrs for query in self.queries])
         variances = [
             round_up(query.l2_squared(_ADD_OR_REMOVE) / Fraction(share))
