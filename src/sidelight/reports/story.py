@@ -1,4 +1,4 @@
-"""What was spent of a table over time, as a picture: in the report, and by `sidelight ledger show --svg`."""
+"""The budget of a table as it was spent over time: in the report, and by `sidelight ledger show --svg`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime

@@ -146,7 +146,7 @@ class MarginalPlan:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """The queries to measure: each residual as whole numbers, n_S times itself, with n_S² v_S."""
+        """The queries to measure: each residual as whole numbers, n_S times itself, of variance n_S² v_S."""
         sizes = self.closure.domain.sizes
         queries, variances = [], []
         for attrs, cells, variance in zip(
