@@ -1,4 +1,4 @@
-"""Candidates of the graphical-model mechanisms: the downward closure, kept within a model size."""
+"""Marginals as mechanisms measure them: their noise, their checks, the candidates a model has room for."""
 
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
