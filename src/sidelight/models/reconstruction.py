@@ -106,9 +106,9 @@ class Reconstruction:
 
     def _possible(self, attrs: Attrs, counts: Array) -> Array:
         """Counts of at least 0, none where the domain declares it impossible, with the right total."""
-        counts = np.maximum(counts, 0.0)
+        counts = np.asarray(np.maximum(counts, 0.0))
         if self.domain.impossible:
-            counts = np.where(possible_cells(self.domain, attrs), counts, 0.0)
+            counts[~possible_cells(self.domain, attrs)] = 0.0
         whole = counts.sum()
         if not whole > 0:
             return self._possible(attrs, np.ones(counts.shape))
