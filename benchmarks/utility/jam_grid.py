@@ -23,7 +23,7 @@ from pairs import PAIRS, load, private_name, with_private
 
 from experiment import RESULTS, curator_of
 from resumable import run_cells
-from sidelight.data.count_source import ManyCountSource
+from sidelight.data.count_source import count_each
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.evaluation.workload_errors import workload_error
@@ -122,9 +122,7 @@ class Answers:
     def __init__(self, model: Any, workload: Workload) -> None:
         self.domain, self.total = model.domain, model.total
         wanted = list(workload.attribute_sets)
-        together = isinstance(model, ManyCountSource)
-        each = model.count_each(wanted) if together else enumerate(map(model.count, wanted))
-        self._answers = {wanted[place]: counts for place, counts in each}
+        self._answers = {wanted[place]: counts for place, counts in count_each(model, wanted)}
 
     def count(self, attrs: tuple[str, ...]) -> np.ndarray:
         return self._answers[attrs]

@@ -44,7 +44,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.count_source import CountSource, ManyCountSource
+from sidelight.data.count_source import CountSource, count_each
 from sidelight.data.domain import Attrs, Domain
 from sidelight.privacy.budget import Cost, Epsilon, Rho
 from sidelight.privacy.event import Gaussian, Laplace
@@ -215,18 +215,9 @@ class MeanErrors:
 
     def each(self, model: CountSource) -> Iterator[tuple[int, Callable[[NDArray[Any]], float]]]:
         """The place of every marginal, once each, and the function from its exact counts to its error."""
-        places: dict[Attrs, list[int]] = {}
-        for place, attrs in enumerate(self.marginals):
-            places.setdefault(attrs, []).append(place)
-        wanted = list(places)
-        if isinstance(model, ManyCountSource):
-            answers = iter(model.count_each(wanted))
-        else:
-            answers = ((index, model.count(attrs)) for index, attrs in enumerate(wanted))
-        for index, counts in answers:
-            attrs = wanted[index]
-            for place in places[attrs]:
-                yield place, _error_of(np.asarray(counts, dtype=np.float64), attrs, self.subgroups.get(place))
+        for place, counts in count_each(model, self.marginals):
+            own = np.asarray(counts, dtype=np.float64)
+            yield place, _error_of(own, self.marginals[place], self.subgroups.get(place))
 
     def counted(self, errors: Mapping[int, float]) -> NDArray[np.int64]:
         """k, from the exact error of every marginal."""

@@ -107,8 +107,7 @@ def gaussian(
     (3,)
     """
     drawn = discrete_gaussian(noise, event.variance, exact.size)
-    # PRIVACY: integers added to integers; there is no rounding that could tell of the exact count.
-    return exact.astype(np.int64, casting="safe") + drawn.reshape(exact.shape)
+    return _added(exact, drawn)
 
 
 def gaussians(
@@ -124,8 +123,7 @@ def gaussians(
     for variance, places in place_of.items():
         together = np.concatenate(places)
         drawn[together] = discrete_gaussian(noise, variance, together.size)
-    # PRIVACY: integers added to integers; there is no rounding that could tell of the exact count.
-    return exact.astype(np.int64, casting="safe") + drawn
+    return _added(exact, drawn)
 
 
 def laplace(noise: NoiseSource, exact: NDArray[np.int64], event: event.Laplace) -> NDArray[np.int64]:
@@ -139,6 +137,10 @@ def laplace(noise: NoiseSource, exact: NDArray[np.int64], event: event.Laplace) 
     (3,)
     """
     drawn = discrete_laplace(noise, event.scale, exact.size)
+    return _added(exact, drawn)
+
+
+def _added(exact: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.int64]:
     # PRIVACY: integers added to integers; there is no rounding that could tell of the exact count.
     return exact.astype(np.int64, casting="safe") + drawn.reshape(exact.shape)
 

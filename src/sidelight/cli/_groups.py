@@ -1,4 +1,4 @@
-"""What ``mean`` and ``quantile`` share: options, the groups that these describe, how an answer is shown."""
+"""Common to ``mean`` and ``quantile``: options, the groups that these describe, how an answer is shown."""
 
 import functools
 import inspect
@@ -130,7 +130,7 @@ class GroupOptions:
 
     @functools.cached_property
     def agreed_unit(self) -> Unit:
-        """What one person can change, by command, schema and ledger; where they differ, it is refused."""
+        """The unit that command, schema and ledger agree on; refused where they differ."""
         declared = None if self.known is None else self.known.declared_unit
         promise = None if self.book is None else self.book.promise
         unit = agreed_unit(asked=self.unit, declared=declared, promise=promise)
@@ -150,12 +150,12 @@ class GroupOptions:
 
     @property
     def stand_in(self) -> Missing:
-        """What stands for a missing value, as the library takes it."""
+        """The number that stands for a missing value, as the library takes it."""
         found = number_or("--missing", self.missing, "refuse")
         return "refuse" if isinstance(found, str) else found
 
     def settings(self) -> dict[str, Any]:
-        """What the library takes of these, whatever is estimated."""
+        """The options that the library takes for every estimate."""
         return {
             "bounds": self.bounds,
             "confidence": self.confidence,

@@ -1,4 +1,4 @@
-"""What all commands share: results to stdout, talk to stderr, and options spelled once."""
+"""Common to all commands: results to stdout, talk to stderr, and options spelled once."""
 
 import contextlib
 import json

@@ -186,7 +186,7 @@ def _without_arguments(text: str) -> str:
 
 
 def _usage(error: Any) -> str:
-    """What the parser found wrong on the command line, with what to write instead."""
+    """The parser's complaint about the command line, with a correction."""
     said = str(error.format_message())
     about = getattr(error, "param", None)
     found: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
@@ -210,7 +210,7 @@ def _usage(error: Any) -> str:
 
 
 def _hint_at_commas(given: str, *, several: bool) -> str:
-    """What a comma between digits may have meant.
+    """A guess at the meaning of a comma between digits.
 
     >>> _hint_at_commas("0,5", several=False), _hint_at_commas("0.3,1", several=True)
     (' Decimals have a point: 0.5.', ' Separate several by spaces: 0.3 1.')

@@ -185,7 +185,7 @@ def _write(found: "Discovery", schema: Path | None, out: Path) -> Path | None:
 
 
 def _told_change(found: "Discovery") -> str:
-    """What the schema file declares now that it did not declare before."""
+    """The new declaration in the schema file, in a sentence."""
     if found.records is not None:
         return f"[unit] says records = {found.records}."
     assert found.column is not None  # otherwise nothing was written

@@ -203,7 +203,7 @@ def _say(out: Path, card: "Card", remarks: Iterable[str], *, as_json: bool, quie
 
 
 def _remarks(out: Path, card: "Card") -> Iterator[str]:
-    """What a person should know about the release just written."""
+    """Remarks for a person about the release just written."""
     from sidelight.reports.provenance import left_out
 
     if card.quality is not None:

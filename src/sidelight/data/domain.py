@@ -131,6 +131,14 @@ class Domain:
         self.require(wanted)
         return tuple(sorted(wanted, key=self._place.__getitem__))
 
+    def varying(self, attrs: Iterable[str]) -> Attrs:
+        """Those of these attributes that have more than one value, in the domain's own order.
+
+        >>> Domain.of({"age": 32, "country": 1, "sex": 2}).varying(["sex", "country", "age"])
+        ('age', 'sex')
+        """
+        return tuple([attr for attr in self.canonical(attrs) if self.sizes[attr] > 1])
+
     def index(self, attrs: Iterable[str]) -> tuple[int, ...]:
         """Positions of these attributes in the domain."""
         wanted = tuple(attrs)

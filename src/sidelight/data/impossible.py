@@ -14,7 +14,8 @@ A private record that is impossible all the same is counted like any other, and 
 count is one more answer that the model does not follow.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +80,8 @@ def as_codes(combinations: Sequence[Combination], columns: Sequence[Column]) -> 
     return tuple(coded)
 
 
-def masks(domain: Domain) -> tuple[Mask, ...]:
-    """The domain's impossible combinations as tables, one for each set of attributes.
+def masks(domain: Domain, within: Iterable[str] | None = None) -> tuple[Mask, ...]:
+    """The impossible combinations as tables, one for each set of attributes; all, or those ``within`` some.
 
     >>> domain = Domain(("a", "b"), (2, 2), (Combination(("a", "b"), ((0,), (1,))),))
     >>> masks(domain)[0][1].tolist()
@@ -88,7 +89,10 @@ def masks(domain: Domain) -> tuple[Mask, ...]:
     """
     found: dict[Attrs, NDArray[np.bool_]] = {}
     cells = 0
+    there = set(domain.attrs if within is None else within)
     for combination in domain.impossible:
+        if not there.issuperset(combination.attrs):
+            continue
         attrs = domain.canonical(combination.attrs)
         if attrs not in found:
             cells += domain.size(attrs)
@@ -103,16 +107,27 @@ def masks(domain: Domain) -> tuple[Mask, ...]:
     return tuple(found.items())
 
 
-def possible_cells(domain: Domain) -> NDArray[np.bool_]:
-    """True at every cell of the whole domain that may hold records."""
-    if domain.size() > MOST_CELLS:
+def possible_cells(domain: Domain, attrs: Attrs | None = None) -> NDArray[np.bool_]:
+    """True at every cell that may hold records, by the combinations within these attributes.
+
+    The axes are in the order asked; by default all attributes are asked for.
+
+    >>> domain = Domain(("a", "b"), (2, 2), (Combination(("a", "b"), ((0,), (1,))),))
+    >>> possible_cells(domain, ("b", "a")).tolist()
+    [[True, True], [False, True]]
+    """
+    asked = domain.attrs if attrs is None else attrs
+    shape = [domain.sizes[attr] for attr in asked]
+    forbidden = masks(domain, asked)
+    if forbidden and math.prod(shape) > MOST_CELLS:
         raise TooLargeError(
-            f"{len(domain)} attributes that impossible combinations join have {domain.size():.3g} cells, "
+            f"{len(shape)} attributes that impossible combinations join have {math.prod(shape):.3g} cells, "
             f"more than {MOST_CELLS:,}. Name fewer attributes in them, or coarsen them."
         )
-    possible = np.ones(domain.shape, dtype=np.bool_)
-    for attrs, mask in masks(domain):
-        possible &= ~mask.reshape([domain.sizes[a] if a in attrs else 1 for a in domain.attrs])
+    possible = np.ones(shape, dtype=np.bool_)
+    for named, mask in forbidden:
+        turned = mask.transpose([named.index(attr) for attr in asked if attr in named])
+        possible &= ~turned.reshape([domain.sizes[attr] if attr in named else 1 for attr in asked])
     return possible
 
 

@@ -36,6 +36,8 @@ from sidelight.evaluation.mixture_program import solve
 from sidelight.models.support import Support
 from sidelight.queries.workload import Workload
 
+_PATIENCE = 100
+"""Updates that hardly help before multiplicative weights stop."""
 _QUERIES_AT_ONCE = 150
 _PROGRAMS = 30
 """Linear programs before each further one also adds the worst queries; one to three suffice in practice."""
@@ -59,20 +61,12 @@ class BestMixture:
         return f"PRIVATE: best-mixture error between {self.low:.6g} and {self.high:.6g}"
 
 
-def bracketed(
-    support: Support,
-    marginals: Sequence[Attrs],
-    frequencies: Sequence[Array],
-    *,
-    step: float = 1.0,
-    patience: int = 100,
-    tolerance: float = 0.0,
-) -> BestMixture:
-    """Multiplicative weights on the worst query until ``patience`` updates have hardly helped (spec 5.3)."""
+def bracketed(support: Support, marginals: Sequence[Attrs], frequencies: Sequence[Array]) -> BestMixture:
+    """Multiplicative weights on the worst query, until a hundred updates have hardly helped (spec 5.3)."""
     problem = Problem(support, marginals, frequencies)
     fit, played = problem.fit, list[tuple[int, float]]()
     high, mark, since, steps = np.inf, np.inf, 0, 0
-    while since < patience:
+    while since < _PATIENCE:
         errors = problem.target - fit.answers
         worst = int(np.abs(errors).argmax())
         error = float(errors[worst])
@@ -81,11 +75,11 @@ def bracketed(
         mark = abs(error) if since == 0 else mark
         if abs(error) < high:
             high = abs(error)
-        if high <= tolerance:
+        if not high:
             break
         steps += 1
         played.append((worst, error))
-        fit.update(fit.asked(problem.cell(worst)), step * error)
+        fit.update(fit.asked(problem.cell(worst)), error)
         fit.settle()
     # Early plays were made against early weights; without them the bound is often better.
     sums = [_sums(played[start:], errors.size) for start in (0, len(played) // 2, 3 * len(played) // 4)]

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 _SWEEPS, _CLOSE = 30, 1e-3
 """Most sweeps; fewer once no marginal moves by more than this share of all records."""
 _LAST_SWEEPS, _LAST_CLOSE = 60, 1e-4
-"""The same two for a model that is to be released."""
+"""The same two limits for a model that is to be released."""
 
 
 @dataclass(frozen=True, eq=False)

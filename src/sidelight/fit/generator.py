@@ -28,7 +28,7 @@ from sidelight.errors import SchemaError, SettingError
 from sidelight.models.product_mixture import Blocks, ProductMixture
 
 Tensor = Any
-"""Of torch, which may be absent."""
+"""A tensor of torch, which may be absent."""
 _Held = tuple[Attrs, Tensor]
 """A target's attributes, and its cells where the network is: shares times B, as sums over B rows are."""
 Weights = Mapping[str, NDArray[np.float32]]
@@ -38,7 +38,7 @@ Loss = Literal["largest", "all"]
 NOISE = "noise"
 """The name of the fixed rows among a network's arrays; they are not learned."""
 _LEAST_RATE = 1e-8
-"""What the learning rate falls to within a training."""
+"""The learning rate at the end of a training."""
 _MOMENTUM, _SMOOTHING, _LEAST_SIZE = 0.9, 0.999, 1e-8
 """Adam's β₁, β₂ and ε."""
 _LOOK_AGAIN = 10
@@ -143,12 +143,12 @@ class Generator:
         return Generator(self.blocks, weights, self._device)
 
     def answers(self, total: float) -> "Answers":
-        """What the network says now, as something that can be counted."""
+        """The network's present answers, as a source that can be counted."""
         with self._torch.no_grad():
             return Answers(self.blocks, self._tables(), total, self._torch.cat)
 
     def mixture(self, total: float) -> ProductMixture:
-        """What the network says now, without torch."""
+        """The network's present distribution, as a model without torch."""
         with self._torch.no_grad():
             rows = self._torch.cat(self._tables(), dim=1).cpu().numpy().astype(np.float64)
         for columns in self.blocks.columns:
@@ -274,7 +274,7 @@ class Generator:
         return [part.softmax(dim=1) for part in logits.split(widths, dim=1)]
 
     def _loss(self, chosen: Sequence[_Held], how: Training, floor: float) -> Tensor:
-        """What a step lowers, in shares times B; 0 where no cell is off far enough."""
+        """The loss that a step lowers, in shares times B; 0 where no cell is off far enough."""
         # Few calls, each on much: on a GPU a step takes as long as it takes to call.
         tables = self._tables()
         off = self._torch.cat([self.blocks.sums(tables, attrs) for attrs, _ in chosen])
@@ -327,7 +327,7 @@ class _Adam:
 
 
 class Answers:
-    """What a network says at one moment: it can be counted, on the device where the network is."""
+    """A network's answers at one moment, counted on the device where the network is."""
 
     def __init__(
         self, blocks: Blocks, tables: Sequence[Tensor], total: float, joined: Callable[[list[Tensor]], Tensor]

@@ -20,7 +20,7 @@ from sidelight.errors import DataError, SettingError, TooLargeError
 from sidelight.measurement import Measurement
 from sidelight.queries.query import Cell, Marginal
 from sidelight.trees.arrays import Arrays
-from sidelight.trees.sum_product import inner_order
+from sidelight.trees.nesting import inner_order
 
 Array = NDArray[np.float64]
 

@@ -40,7 +40,8 @@ from sidelight.measurement import Measurement
 from sidelight.models.graphical import Fit, GraphicalModel, Potentials, check_table, forbidding
 from sidelight.trees.arrays import arrays
 from sidelight.trees.junction_tree import JunctionTree
-from sidelight.trees.sum_product import Calibrator, inner_order
+from sidelight.trees.nesting import inner_order
+from sidelight.trees.sum_product import Calibrator
 
 Array = NDArray[np.float64]
 

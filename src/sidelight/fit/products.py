@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Domain
-from sidelight.data.impossible import masks
+from sidelight.data.impossible import possible_cells
 from sidelight.fit.momentum import followed
 from sidelight.models.products import ProductEstimate, Products
 
@@ -39,7 +39,7 @@ def non_negative(known: Products) -> Products:
 def _nearest(one: ProductEstimate, total: float, domain: Domain) -> Array:
     grams: list[Array] = [np.asarray(np.linalg.pinv(covariance)) for covariance in one.covariances]
     steepest = math.prod(float(np.linalg.eigvalsh(gram)[-1]) for gram in grams)
-    possible = _possible(one, domain)
+    possible = possible_cells(domain, one.attrs)
     at = ahead = on_simplex(one.values, total, possible)
     momentum = 1.0
     for _ in range(_STEPS):
@@ -73,14 +73,3 @@ def _applied(grams: Sequence[Array], values: Array) -> Array:
     for axis, gram in enumerate(grams):
         values = np.moveaxis(np.tensordot(gram, values, axes=(1, axis)), 0, axis)
     return values
-
-
-def _possible(one: ProductEstimate, domain: Domain) -> NDArray[np.bool_]:
-    """Where records can be; everywhere, should the domain leave no cell."""
-    found = np.ones(one.values.shape, dtype=np.bool_)
-    for named, mask in masks(domain):
-        if set(named) <= set(one.attrs):
-            turned = mask.transpose([named.index(attr) for attr in one.attrs if attr in named])
-            sizes = zip(one.attrs, one.values.shape, strict=True)
-            found &= ~turned.reshape([size if attr in named else 1 for attr, size in sizes])
-    return found if found.any() else ~found

@@ -14,13 +14,13 @@ What the domain declares impossible gets no mass, and is taken out of the target
 Deming, Stephan (1940); Csiszár (1975).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.impossible import Mask, masks
+from sidelight.data.impossible import masks, possible_cells
 from sidelight.models.graphical import GraphicalModel, Potentials, forbidding
 from sidelight.trees.junction_tree import JunctionTree
 from sidelight.trees.walk import Walk
@@ -46,12 +46,11 @@ def most_likely(
     """
     if not targets:
         return GraphicalModel.uniform(domain, total=1.0)
-    forbidden = masks(domain)
-    wanted = {attrs: _possible(attrs, target, forbidden) for attrs, target in targets.items()}
+    wanted = {attrs: _possible(domain, attrs, target) for attrs, target in targets.items()}
     fitted = {attrs: _first(attrs, target, start or {}) for attrs, target in wanted.items()}
     # A marginal inside another is right when that one is.
     largest = [c for c in wanted if not any(set(c) < set(other) for other in wanted)]
-    walk = Walk(JunctionTree.of(domain, wanted), [*fitted.items(), *forbidding(forbidden)], largest)
+    walk = Walk(JunctionTree.of(domain, wanted), [*fitted.items(), *forbidding(masks(domain))], largest)
     off = dict.fromkeys(largest, 0.0)
 
     def step(attrs: Attrs, p: Array) -> Array:
@@ -73,19 +72,13 @@ def most_likely(
     return GraphicalModel(domain, 1.0, found)
 
 
-def _possible(attrs: Attrs, target: Array, forbidden: Sequence[Mask]) -> Array:
+def _possible(domain: Domain, attrs: Attrs, target: Array) -> Array:
     """The target without impossible cells, rescaled; uniform where no mass is left."""
-    is_out = np.zeros(target.shape, dtype=np.bool_)
-    for names, mask in forbidden:
-        if set(names) <= set(attrs):
-            held = [attr for attr in attrs if attr in names]
-            turned = np.transpose(mask, [names.index(attr) for attr in held])
-            wide = [size if a in names else 1 for a, size in zip(attrs, target.shape, strict=True)]
-            is_out |= turned.reshape(wide)
-    if not is_out.any():
+    possible = possible_cells(domain, attrs)
+    if possible.all():
         return target
-    kept = np.where(is_out, 0.0, target)
-    kept = kept if kept.sum() > 0 else np.where(is_out, 0.0, 1.0)
+    kept = np.where(possible, target, 0.0)
+    kept = kept if kept.sum() > 0 else possible.astype(np.float64)
     return np.asarray(kept / kept.sum())
 
 

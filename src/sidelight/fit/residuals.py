@@ -181,7 +181,7 @@ class _Dual:
 
 
 def _overshot(multipliers: list[Array], marginals: list[Array]) -> float:
-    """What is above 0 in cells that are pushed up, each by its push as a share of the largest."""
+    """The sum of counts above 0 in cells that are pushed up, each times its push next to the largest one."""
     most = max((float(y.max(initial=0.0)) for y in multipliers), default=0.0)
     above = sum(
         float((np.maximum(y, 0.0) * np.maximum(m, 0.0)).sum())

@@ -31,7 +31,7 @@ _BINS, _REACH = 96, 8.0
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """What noisy answers say of one attribute's counts."""
+    """Noisy counts of one attribute's values, with their expected means."""
 
     answer: Array
     stddev: float
@@ -81,11 +81,11 @@ def denoised(answers: Sequence[Noisy]) -> list[Denoised]:
 
 @dataclass(frozen=True, eq=False)
 class _Posterior:
-    """What is left of an attribute's counts by one shape."""
+    """The posterior of an attribute's counts under one shape."""
 
     mean: Array
     variance: float
-    """Of a count, on the mean."""
+    """The variance of a count, averaged over the values."""
     evidence: float
     """The log-likelihood of the shape."""
 

@@ -150,7 +150,7 @@ class AIM(Mechanism):
 
     def _is_affordable(self, domain: Domain, workload: Workload) -> bool:
         # PRIVACY: the schema, the workload and the settings alone are asked.
-        return self.rounds_per_attribute * len(domain) * len(_about(workload)) <= _AFFORDABLE
+        return self.rounds_per_attribute * len(domain) * len(workload.attrs) <= _AFFORDABLE
 
     def _told(self, domain: Domain, workload: Workload) -> tuple[str, ...]:
         """Which estimator, and why, where a tree would take long."""
@@ -158,7 +158,7 @@ class AIM(Mechanism):
             return ()
         said = _WITHOUT_TREE if self.estimator == "auto" else _LONG
         rounds = self.rounds_per_attribute * len(domain)
-        return (said.format(rounds=rounds, attrs=len(_about(workload))),)
+        return (said.format(rounds=rounds, attrs=len(workload.attrs)),)
 
     def _estimators(self) -> tuple[Estimator, Estimator]:
         """The estimators of the rounds and of the last fit."""
@@ -167,7 +167,7 @@ class AIM(Mechanism):
         return self.estimator if isinstance(self.estimator, MirrorDescent) else _TREE, self.final_estimator
 
     def _earlier(self, curator: Curator, closure: Container[Attrs]) -> list[Measurement]:
-        """What earlier releases told of the same records, as far as half of the model has room for it."""
+        """Answers of earlier releases about the same records, as many as half of the model has room for."""
         if self.estimator == "residual":
             return take_residuals(curator, closure)
         return take_marginals(curator, closure, limit_mb=self.max_model_mb / 2)
@@ -217,8 +217,3 @@ class AIM(Mechanism):
                 *self._told(domain, workload),
             ),
         )
-
-
-def _about(workload: Workload) -> set[str]:
-    """The attributes that a workload asks about."""
-    return {attr for attrs in workload.attribute_sets for attr in attrs}

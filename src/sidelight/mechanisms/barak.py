@@ -24,11 +24,11 @@ from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
-from sidelight.errors import TooLargeError, WorkloadError
+from sidelight.errors import TooLargeError
 from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement, measuring, stddev_of
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import check_only_marginals
+from sidelight.mechanisms.candidates import check_asks_attributes, check_only_marginals
 from sidelight.mechanisms.paper import HARDT_2012, Paper
 from sidelight.models.histogram import Histogram, check_fits
 from sidelight.models.model import Model
@@ -99,10 +99,7 @@ class Barak(Mechanism):
         check_only_marginals(workload, name=self.name)
         for query in workload:
             Fourier(query.attrs).check(domain)
-        if not any(workload.attribute_sets):
-            raise WorkloadError(
-                "the workload asks for the total alone; Barak needs queries about attributes."
-            )
+        check_asks_attributes(workload)
         check_fits(domain)
         if self.fit == "linear-program" and domain.size() > MAX_LINEAR_PROGRAM_CELLS:
             raise TooLargeError(

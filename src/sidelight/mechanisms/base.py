@@ -31,13 +31,13 @@ class Outlook:
     measurements: int
     """How many marginals or queries will be measured, at most."""
     stddev: float
-    """σ of the noise on each measured number; on a count of the workload, where these are its sums."""
+    """σ of the noise on what ``noise_on`` names."""
     model_bytes: int
     """Memory of the model, at most."""
     counting_bytes: int
     """Memory of the exact counts that the curator holds, at most."""
     noise_on: str = "each number"
-    """What has this σ."""
+    """The numbers that have this σ: those that are measured, or counts of the workload that they sum to."""
     oversized: tuple[Attrs, ...] = ()
     """Marginals of the workload that are too large ever to be measured."""
     notes: tuple[str, ...] = ()
@@ -52,25 +52,25 @@ class Outcome:
     measurements: tuple[Measurement, ...]
     events: tuple[Event, ...]
     notes: tuple[str, ...] = ()
-    """What else a reader of the release should know, in sentences."""
+    """Further remarks for a reader of the release, in sentences."""
     decided: Mapping[str, Any] = field(default_factory=dict)
     """Settings that the mechanism was left to choose, with what it took."""
     rounds: tuple[JointRound, ...] = ()
-    """Told by JAM."""
+    """JAM's rounds."""
     aperture: Opening | None = None
-    """Told by APERTURE."""
+    """How far APERTURE moved away from the public data."""
     groups: tuple[GroupedValues, ...] = ()
     """Attributes whose values were modelled in groups."""
     public_attrs: tuple[str, ...] = ()
     """Attributes about which the public data held information."""
     public_share: float = 1.0
-    """The share of the public records that the model rests on: others were left aside."""
+    """The share of the public records that the model rests on; it used no others."""
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None
     """Dispersion of measured marginals, where the fit weighed a prior against them: see ``model_error``."""
 
     @property
     def model_error(self) -> ModelDispersion | None:
-        """What the measurements tell about the error of the model."""
+        """The error of the model, as far as the measurements tell of it."""
         return model_error(
             self.model.domain, self.measurements,
             total=self.total, public_attrs=self.public_attrs, dispersions=self.dispersions,
@@ -121,7 +121,7 @@ class Mechanism(ABC):
         """Refuse a run that makes no sense for so few records; called where n is public, before paying."""
 
     def allotment(self, budget: Budget) -> Cost:
-        """What this mechanism may spend under the promise: ρ, or ε for a mechanism of pure ε."""
+        """The budget of this mechanism under the promise: in ρ, or in ε for a mechanism of pure ε."""
         return budget.rho()
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
@@ -152,12 +152,17 @@ class Mechanism(ABC):
         require_whole_records(self.name, domain, [public])
 
     def public_notes(self, domain: Domain, public: Any) -> tuple[str, ...]:
-        """What of the public data this mechanism cannot use, in sentences."""
+        """The part of the public data that this mechanism cannot use, in sentences."""
         return ()
 
     def settings(self) -> dict[str, Any]:
         """Every field with its value, as plain values."""
         return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+
+
+def total_and_rest(allotment: Cost, total_share: float, unit: Unit) -> tuple[Cost, Cost]:
+    """The cost of counting the records, 0 where their number is public, and what is left for all else."""
+    return allotment.split(0 if unit.total_is_public else total_share)
 
 
 def _plain(value: Any) -> Any:

@@ -17,9 +17,9 @@ With public data, values stay as they are declared: mechanisms that use such dat
 differ within a group, and groups made them err more (JAM at ε = 0.1 by half; APERTURE by a fifth, even where
 values had their public shares within a group).
 
-This stands between the front door and the mechanism: the curator counts in groups, where a record stands in
-one group as it had one value, so every sensitivity stays as it is. Which attributes may be grouped follows
-from schema, workload and mechanism; everything else from answers that were paid for.
+The mechanism does not know of groups: the curator counts in groups for it. A record stands in one group, as
+it had one value, so every sensitivity stays as it is. Which attributes may be grouped follows from schema,
+workload and mechanism; everything else follows from answers that were paid for.
 """
 
 import math
@@ -35,8 +35,9 @@ from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.grouping import Grouping, Groups, apart, sum_by_groups
 from sidelight.data.schema import Schema
-from sidelight.measurement import Measurement, stddev_of
+from sidelight.measurement import Measurement
 from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.candidates import marginal_stddev
 from sidelight.mechanisms.registry import AUTO
 from sidelight.mechanisms.told import GroupedValues
 from sidelight.models.refined import Refined
@@ -62,10 +63,10 @@ _SHOWN = (1_000, 10_000, 100_000, 1_000_000)
 
 @dataclass(frozen=True)
 class Bins:
-    """Which attributes may be grouped, decided beforehand; ``run`` decides how, by what it pays for."""
+    """The attributes that may be grouped, decided beforehand; ``run`` groups them by answers it pays for."""
 
     joinable: Mapping[str, tuple[bool, ...]]
-    """Of each such attribute, for every code but the last: whether the next code is its neighbour."""
+    """For each such attribute and every code but the last, whether the next code is its neighbour."""
     asked: int
     """How many attributes the workload is about."""
 
@@ -77,7 +78,7 @@ class Bins:
         _check.one_of((AUTO, "as declared"), bins=choice)
         if choice == "as declared" or public is not None or not mechanism.takes_groups:
             return None
-        about = {attr for attrs in workload.attribute_sets for attr in attrs}
+        about = set(workload.attrs)
         # A range or a cell may end within a group.
         single = {attr for query in workload if not isinstance(query, Marginal) for attr in query.attrs}
         joinable = {
@@ -93,7 +94,7 @@ class Bins:
 
     def number(self, n: float, allotment: Cost, unit: Unit) -> int:
         """k: how many groups an attribute has, for so many records."""
-        stddev = stddev_of(Marginal(()), self.left_of(allotment) / (2 * self.asked), unit)
+        stddev = marginal_stddev(self.left_of(allotment) / (2 * self.asked), unit)
         return max(_FEWEST, round(math.sqrt(n / stddev) / 2))
 
     def run(self, mechanism: Mechanism, curator: Curator, workload: Workload) -> Outcome:
@@ -132,7 +133,7 @@ class Bins:
         )
 
     def sentence(self, domain: Domain, allotment: Cost, unit: Unit) -> str:
-        """What will be grouped, as far as that is known beforehand."""
+        """The groups to expect, in sentences, for several numbers of records."""
         names = _check.listed((f"{attr} ({domain.sizes[attr]} values)" for attr in self.joinable), 6)
         groups = [self.number(n, allotment, unit) for n in _SHOWN]
         said = ", ".join(f"{k} for {n:,}" for k, n in zip(groups, _SHOWN, strict=True))

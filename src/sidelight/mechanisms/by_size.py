@@ -1,10 +1,10 @@
-"""What a table's size adds to ``choice.py``: whether planned noise suffices, and how many rounds to play.
+"""How a table's size decides in ``choice.py``: whether planned noise suffices, and MWEM's rounds.
 
 LADDER and HDMM measure what was planned; their errors are about those of their noise, and known before
 anything is read. A mechanism that selects measures less, with less noise, and guesses the rest. So planned
-noise is best where a workload has few numbers, where all that it asks for is heard, or where few relations
-could be heard anyway. The bounds below were chosen on the tables of
-``benchmarks/utility/auto_runs.py`` that it does not keep out.
+noise is best where a workload has few numbers, where the noise on all of them is small, or where it would
+drown most relations anyway, so that selecting could not find them. The bounds below were chosen on the tables
+of ``benchmarks/utility/auto_runs.py`` that it does not keep out.
 """
 
 import math
@@ -29,27 +29,27 @@ from sidelight.queries.strategy import Closure
 from sidelight.queries.workload import Workload
 
 _FEW, _FEW_VALUES = 50_000, 16
-"""LADDER is taken up to so many numbers of a workload, its marginals' cells and those below them, and so many
-values of an attribute. Where attributes have more, mechanisms that select model them in groups (bins.py)."""
+"""LADDER is taken where a workload's marginals, with those below them, have at most so many cells, and no
+attribute has more than so many values: mechanisms that select model more of them in groups (bins.py)."""
 _NEAR, _MANY = 0.1, 1_000_000
-"""Above either bound, LADDER is still taken where the workload has up to ``_MANY`` numbers and its expected
-error is below ``_NEAR`` of n: relations are then heard without selecting."""
+"""Above either bound, LADDER is still taken where there are at most ``_MANY`` cells and its expected error is
+below ``_NEAR`` of n: its noise drowns few relations."""
 _HEARD, _MANY_VALUES = 1 / 3, 50
-"""And where its plan measures at most this share of the pairs, and attributes have up to so many values: then
-selecting among pairs, too, would be left to chance. With more values, groups of them gain more."""
+"""It is also taken where its plan measures at most this share of the pairs, and no attribute has more than so
+many values: noise would leave selecting among pairs to chance. Of more values, groups gain more."""
 _MOST_SETS = 20_000
-"""Larger workloads are not planned for: that takes long."""
+"""Most marginals of a workload for which noise is planned: more take long."""
 _RANGES = 0.03
 """HDMM is taken where σ of a range is less than this share of n, on average."""
 _PUBLIC_IS_OFF = 2.1
 """LADDER is taken where its expected error is below so many times the distance that chance alone puts between
 the two tables: it overstates its error, and public tables differ by more than chance."""
 _COUNTED = 300
-"""Marginals of a public table that are counted, to see how far off chance alone would make them."""
+"""Most marginals of a public table that are counted, to see how far off chance alone would make them."""
 _IN_TIME = 20_000
 """MWEM's rounds times √cells are at most this: time grows as rounds² × cells, here to two minutes or so."""
 _UNKNOWN = 10_000
-"""n where it is private, as far as this choice goes."""
+"""The n that this choice assumes where n is private."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class Size:
 def planned(
     domain: Domain, workload: Workload, budget: Budget, size: Size, *, public: Any, may_be_pure: bool
 ) -> Mechanism | None:
-    """The mechanism that measures what was planned, where it suffices; None where it does not.
+    """The mechanism with planned noise, where that suffices; None where it does not.
 
-    Beside public data it does where these are likely to be further off than its noise (``_unhelped``).
+    Beside public data it suffices where these are likely to be further off than its noise (``_unhelped``).
 
     Laplace noise counts for much in a ledger that also pays for Gaussian noise (``Budget.admits``), and looks
-    that are paid in ε are less precise than those paid in ρ. So ``may_be_pure`` at δ > 0 only where a release
-    has its ledger for itself, and no criteria are judged.
+    that are paid in ε are less precise than those paid in ρ. So ``may_be_pure`` is true at δ > 0 only where a
+    release has its ledger for itself, and no criteria are judged.
     """
     if len(workload) > _MOST_SETS:
         return None
@@ -118,8 +118,8 @@ def too_large(domain: Domain, workload: Workload) -> str | None:
 
 def _widest(domain: Domain, workload: Workload) -> tuple[str, int]:
     """The attribute of most values among those that a workload asks about, and how many it has."""
-    about = sorted({attr for attrs in workload.attribute_sets for attr in attrs})
-    return max(((attr, domain.sizes[attr]) for attr in about), key=lambda one: one[1], default=("", 0))
+    sizes = [(attr, domain.sizes[attr]) for attr in sorted(workload.attrs)]
+    return max(sizes, key=lambda one: one[1], default=("", 0))
 
 
 def _numbers(domain: Domain, workload: Workload, *, most: int) -> int:
@@ -127,8 +127,8 @@ def _numbers(domain: Domain, workload: Workload, *, most: int) -> int:
 
     Marginals below large ones are too many to be listed.
     """
-    asked = {frozenset(attr for attr in attrs if domain.sizes[attr] > 1) for attrs in workload.attribute_sets}
-    numbers = sum(domain.size(tuple(attrs)) for attrs in asked)
+    asked = {domain.varying(attrs) for attrs in workload.attribute_sets}
+    numbers = sum(map(domain.size, asked))
     return numbers if numbers > most else int(Closure.of(domain, workload.attribute_sets).cells.sum())
 
 
@@ -177,11 +177,11 @@ def rounds_of(mwem: MWEM, domain: Domain, budget: Budget, size: Size) -> int:
 
 
 def worthwhile_rounds(mwem: MWEM, budget: Budget, size: Size, *, most: int) -> int:
-    """As many rounds as leave out more than their noise brings in.
+    """The most rounds, each of which removes more error than its noise adds.
 
-    T rounds leave out about 1.5 n/T^1.5, and bring in the noise of one of T rounds. Laplace noise counts
-    double: its tails are heavier, and selecting is noisier beside it. So does the noise of marginals, which
-    is in every cell.
+    The error that T rounds leave is about 1.5 n/T^1.5, and the error that they add is the noise of one of
+    them. Laplace noise counts double: its tails are heavier, and selecting is noisier beside it. So does the
+    noise of marginals, which is in every cell.
     """
     allotment = mwem.allotment(budget)
     weight = (2 if mwem.accounting == "pure" else 1) * (1 if mwem.candidates == "queries" else 2)

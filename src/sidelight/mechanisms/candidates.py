@@ -1,4 +1,4 @@
-"""Candidates of the graphical-model mechanisms: the downward closure, kept within a model size."""
+"""Marginals as mechanisms measure them: their noise, their checks, the candidates a model has room for."""
 
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
@@ -57,7 +57,7 @@ def tractable(
 
 @lru_cache(maxsize=2)
 def _oracle(domain: Domain, _key: object, measured: frozenset[frozenset[str]]) -> SizeOracle:
-    """Sizes that were found stay known as long as rounds measure what was measured before.
+    """The sizes of models with these marginals; rounds ask again while the measured marginals stay the same.
 
     Impossible combinations are part of the key, since domains compare equal without them.
     """
@@ -69,8 +69,8 @@ def take_marginals(
 ) -> list[Measurement]:
     """Marginals of earlier releases that a graphical model starts from: small ones first, within the limit.
 
-    Each must be asked for, by itself or within another; ``most``: of so many attributes at most. What has no
-    room is left, and is averaged if it is measured again.
+    Each must be in the closure, and have at most ``most`` attributes. The answer to a marginal that has no
+    room is left, and averaged with the new one if the run measures that marginal again.
     """
     domain = curator.domain
 
@@ -120,13 +120,18 @@ def check_only_marginals(workload: Workload, *, name: str) -> None:
         )
 
 
+def check_asks_attributes(workload: Workload) -> None:
+    """Refuse a workload that asks for the total alone."""
+    if not workload.attrs:
+        raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+
+
 def check_sizes(
     domain: Domain, workload: Workload, *, limit_mb: float, oversized: Oversized, name: str
 ) -> None:
     """Refuse a workload that the model could never answer, before anything is charged."""
     check_only_marginals(workload, name=name)
-    if not any(workload.attribute_sets):
-        raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+    check_asks_attributes(workload)
     check_model_room(domain, limit_mb=limit_mb)
     check_candidates(domain, workload, limit_mb=limit_mb, name=name)
     if oversized == "skip":
@@ -143,11 +148,11 @@ def check_sizes(
 def check_candidates(domain: Domain, workload: Workload, *, limit_mb: float, name: str) -> None:
     """Refuse more candidates, or more of their cells, than rounds can look at in reasonable time."""
     # PRIVACY: the schema, the workload and the settings alone are asked.
-    about = {attr for attrs in workload.attribute_sets for attr in attrs}
+    about = len(workload.attrs)
     instead = (
         "Ask for fewer or lower marginals, name those that matter in a file, or draw some "
         "(Workload.random_marginals); without public data mechanism='mst' takes any number of them, since "
-        f"it measures {max(len(about) - 1, 1):,} pairs along a tree of the {len(about):,} attributes."
+        f"it measures {max(about - 1, 1):,} pairs along a tree of the {about:,} attributes."
     )
     if has_too_many(domain, workload):
         raise TooLargeError(

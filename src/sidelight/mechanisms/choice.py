@@ -128,9 +128,7 @@ def _planned_because(
             f"{beside}the noise that {mechanism.name} plans is likely to be less than what the "
             f"{public.records:,} public records are off by: these are left aside."
         )
-        asked = {attr for attrs in workload.attribute_sets for attr in attrs}
-        lost = [attr for attr in domain.attrs if attr not in asked]
-        if lost:
+        if lost := workload.leaves_out(domain):
             keeps = "mwem-pub" if budget.is_pure else "pmw-pub"
             told = _check.listed(lost)
             why += f" So is what they tell of {told}, outside the workload; {keeps} would keep it."

@@ -31,6 +31,7 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.measurement import measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.candidates import check_asks_attributes
 from sidelight.mechanisms.dualquery_oracle import Clause, Record, best_record
 from sidelight.mechanisms.paper import Paper
 from sidelight.models.support import Support, compact
@@ -113,7 +114,7 @@ class DualQuery(Mechanism):
         return Outcome(_model(domain, records, n), (), curator.events, notes=notes)
 
     def _round_cost(self, t: int, n: float, unit: Unit, kind: type[Cost]) -> Cost:
-        """What all draws of round t cost together: s ε_t²/8, or s ε_t, where ε_t = 2η(t − 1)Δ/n."""
+        """The cost of all draws of round t together: s ε_t²/8, or s ε_t, where ε_t = 2η(t − 1)Δ/n."""
         epsilon = 2 * Fraction(self.step) * (t - 1) * unit.records / Fraction(n)
         each = epsilon**2 / 8 if kind is Rho else epsilon
         return kind(self.queries_per_round * each)
@@ -142,8 +143,7 @@ class DualQuery(Mechanism):
                     f"mechanism 'dualquery' draws queries that a record satisfies or not; {query.describe()} "
                     "is none. Ask for marginals, cells or ranges, or use mechanism='mwem'."
                 )
-        if not any(workload.attribute_sets):
-            raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+        check_asks_attributes(workload)
         self._check_room(domain, workload)
 
     def _check_room(self, domain: Domain, workload: Workload) -> None:

@@ -28,7 +28,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook, total_and_rest
 from sidelight.mechanisms.candidates import (
     Oversized,
     check_sizes,
@@ -171,7 +171,7 @@ class JAM(Mechanism):
     def noisiest(
         self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
     ) -> Iterable[Gaussian | Laplace]:
-        total, rest = allotment.split(0 if unit.total_is_public else self.total_share)
+        total, rest = total_and_rest(allotment, self.total_share, unit)
         # A round that takes a public marginal leaves more to those after it.
         costs = [total, (rest / self.rounds).split(self.select_share)[1]]
         return [measuring(Marginal(()), cost, unit) for cost in costs if cost]

@@ -24,11 +24,18 @@ from sidelight._check import listed
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
-from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.errors import SettingError, TooLargeError
 from sidelight.fit.private_pgm import MirrorDescent
 from sidelight.measurement import Measurement, measuring
 from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import Oversized, check_model_room, marginal_stddev, mib, take_marginals
+from sidelight.mechanisms.candidates import (
+    Oversized,
+    check_asks_attributes,
+    check_model_room,
+    marginal_stddev,
+    mib,
+    take_marginals,
+)
 from sidelight.mechanisms.paper import Paper
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.merging import Merging
@@ -70,7 +77,7 @@ class MST(Mechanism):
     max_model_mb: float = 80.0
     """Size limit of one pair's marginal."""
     oversized: Oversized = "refuse"
-    """What to do with pairs above the size limit: ``skip`` leaves them out of the tree."""
+    """Pairs above the size limit: refuse the workload, or leave them out of the tree (``skip``)."""
     estimator: MirrorDescent = MirrorDescent(tolerance=1e-3, max_steps=500)
     """How both fits are made. On ADULT four times the steps change the error by less than 0.001."""
 
@@ -134,9 +141,8 @@ class MST(Mechanism):
 
     def check(self, domain: Domain, workload: Workload, public: Table | None) -> None:
         super().check(domain, workload, public)
+        check_asks_attributes(workload)
         named = _named(domain, workload)
-        if not named:
-            raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
         check_model_room(domain, limit_mb=self.max_model_mb)
         if (pairs := len(named) * (len(named) - 1) // 2) > _MOST_PAIRS:
             raise TooLargeError(
@@ -188,7 +194,7 @@ def _notes(merging: Merging, tree: Sequence[Query]) -> tuple[str, ...]:
 
 
 def _named(domain: Domain, workload: Workload) -> Attrs:
-    return domain.canonical({attr for attrs in workload.attribute_sets for attr in attrs})
+    return domain.canonical(workload.attrs)
 
 
 def joined(pairs: Iterable[Attrs]) -> dict[str, str]:

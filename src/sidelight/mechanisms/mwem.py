@@ -55,8 +55,8 @@ class MWEM(Mechanism):
     selection: Literal["exponential", "permute-and-flip"] = "exponential"
     """The selection. Permute-and-flip errs less at the same ε, but costs four times the ρ (spec 2.5)."""
     penalty: Literal["noise", "cell", "none"] = "noise"
-    """What a marginal's score loses for each of its cells: the expected noise; 1 as in the paper, which
-    is far less than the noise (spec 9.3, M19); or nothing."""
+    """The number subtracted from a marginal's score for each of its cells: the expected noise; 1 as in the
+    paper, which is far less than the noise (spec 9.3, M19); or 0."""
     output: Literal["last", "average"] = "last"
     """The last A, as in the paper's experiments; or the average of A₀ … A_{T−1}, as in its theorem."""
     model: Literal["auto", "histogram", "components"] = "auto"

@@ -1,4 +1,4 @@
-"""Checks of MWEM's settings before a run: whether it can run, and its noise and memory."""
+"""MWEM before a run: whether its settings and its workload fit, and the noise and memory to expect."""
 
 import math
 from collections.abc import Iterator
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from sidelight import _check
 from sidelight.data.domain import Attrs, Domain
-from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.errors import SettingError, TooLargeError
 from sidelight.measurement import measuring, stddev_of
-from sidelight.mechanisms.base import Outlook
+from sidelight.mechanisms.base import Outlook, total_and_rest
+from sidelight.mechanisms.candidates import check_asks_attributes, marginal_stddev
 from sidelight.models.components import Components, joined_by_impossible
 from sidelight.privacy.budget import Cost, Rho
 from sidelight.privacy.event import Gaussian, Laplace
@@ -46,9 +47,7 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
     """Refuse queries that the domain cannot answer, and a workload that leaves nothing to select."""
     for query in asked:
         query.check(domain)
-    about_something = [attrs for attrs in asked.attribute_sets if attrs]
-    if not about_something:
-        raise WorkloadError("the workload asks for the total alone; MWEM needs queries about attributes.")
+    check_asks_attributes(asked)
     if mwem.takes_components(domain):
         apart = joined_by_impossible(domain)
         largest = max(apart, key=domain.size)
@@ -59,7 +58,7 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
                 "attributes in one combination, or, where δ is above 0, use mechanism='aim'."
             )
         start = Components.uniform(domain, total=1.0)
-        smallest = min(start.cells_if_joined(attrs) for attrs in about_something)
+        smallest = min(start.cells_if_joined(attrs) for attrs in asked.attribute_sets if attrs)
         if smallest > mwem.max_component_cells:
             raise TooLargeError(
                 f"the smallest query of the workload is about {smallest} cells, more than "
@@ -70,10 +69,9 @@ def workload(mwem: "MWEM", domain: Domain, asked: workloads.Workload) -> None:
 def noisiest(
     mwem: "MWEM", domain: Domain, asked: workloads.Workload, *, allotment: Cost, unit: Unit
 ) -> Iterator[Gaussian | Laplace]:
-    """What the run may measure: the total, the first histogram, and every query at a round's cost."""
-    rest = allotment
-    if not unit.total_is_public:
-        total_cost, rest = allotment.split(mwem.total_share)
+    """The measurements that a run may make: the total, the first histogram, every query at a round's cost."""
+    total_cost, rest = total_and_rest(allotment, mwem.total_share, unit)
+    if total_cost:
         yield measuring(Marginal(()), total_cost, unit)
     if mwem.histogram_share:
         yield measuring(Marginal(domain.attrs), rest.split(mwem.histogram_share)[0], unit)
@@ -102,9 +100,9 @@ def noise(mwem: "MWEM", total: float, *, allotment: Cost, unit: Unit) -> None:
 
 
 def penalty(kind: str, cost: Cost, unit: Unit) -> float:
-    """What a marginal's score loses for each of its cells."""
+    """The number that is subtracted from a marginal's score for each of its cells."""
     if kind == "noise":
-        sigma = stddev_of(Marginal(()), cost, unit)
+        sigma = marginal_stddev(cost, unit)
         # E|noise|: √(2/π) σ for Gaussian noise, b = σ/√2 for Laplace noise.
         return expected_l1_noise(1, sigma) if isinstance(cost, Rho) else sigma / math.sqrt(2)
     return 1.0 if kind == "cell" else 0.0
@@ -142,7 +140,7 @@ def outlook(
 
 def round_stddev(mwem: "MWEM", allotment: Cost, unit: Unit) -> float:
     """σ of each number that a round measures."""
-    rest = allotment if unit.total_is_public else allotment.split(mwem.total_share)[1]
+    _, rest = total_and_rest(allotment, mwem.total_share, unit)
     return stddev_of(_measured(mwem), _measure_cost(mwem, rest), unit)
 
 

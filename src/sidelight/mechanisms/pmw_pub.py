@@ -30,7 +30,7 @@ from sidelight.curator.curator import Curator
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.measurement import Measurement, stddev_of
-from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook, total_and_rest
 from sidelight.mechanisms.paper import Paper
 from sidelight.mechanisms.public_support import (
     ONE_NUMBER,
@@ -184,5 +184,5 @@ class PMWPub(Mechanism):
 
     def _measure_cost(self, allotment: Cost, unit: Unit) -> Cost:
         """The cost of each round's measurement, after n has been paid for where it is not public."""
-        rest = allotment if unit.total_is_public else allotment.split(self.total_share)[1]
+        _, rest = total_and_rest(allotment, self.total_share, unit)
         return (rest / self.rounds).split(self.select_share)[1]

@@ -1,4 +1,4 @@
-"""What MWEM+PUB and PMW-Pub share: both reweigh public records, and measure one number a round.
+"""Common to MWEM+PUB and PMW-Pub, which reweigh public records and measure one number a round.
 
 Checks before a run, the noise and memory to expect, and remarks on values that no public record has.
 """
@@ -99,11 +99,10 @@ def public_support(
 
 def support_notes(support: Support, workload: Workload) -> tuple[str, ...]:
     """Remarks on values of the workload's attributes that no public record has."""
-    attrs = tuple(dict.fromkeys(attr for query in workload for attr in query.attrs))
     return tuple(
         f"{attr}: {missing} of {support.domain.sizes[attr]} values occur in no public record; "
         "the release counts 0 there, whatever the private table holds"
-        for attr, missing in missing_values(support, attrs).items()
+        for attr, missing in missing_values(support, workload.attrs).items()
     )
 
 

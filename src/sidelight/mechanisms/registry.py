@@ -31,7 +31,7 @@ _BESIDES = (
     "schema", "epsilon", "delta", "public", "unit", "mechanism", "workload", "ledger", "checkpoint", "noise",
     "progress", "quality_share", "accept", "bins", "reuse", "project", "approved_by",
 )  # fmt: skip
-"""What ``sl.release`` takes besides settings; a name that is nearly one of these was meant for it."""
+"""Parameters of ``sl.release`` that are no settings; a setting with nearly such a name was meant for one."""
 
 
 def names() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What single mechanisms tell about their own runs, for the release's card.
+"""Facts that single mechanisms tell about their own runs, for the release's card.
 
 All of it is an output of the mechanism, or public: it may be published like the rest of the outcome.
 """
@@ -40,7 +40,7 @@ class GroupedValues:
 
     @property
     def sentence(self) -> str:
-        """What a reader of the release should know."""
+        """The grouping, in a sentence for a reader of the release."""
         return (
             f"{self.attr}: its {self.values} values were modelled in {len(self.starts)} groups. Within a "
             "group, a value has the same share whatever the other attributes are."
@@ -97,7 +97,7 @@ class Opening:
     is_bare: bool = False
     """Whether the answers without any public relation were found better than with them, at the end."""
     alpha: Mapping[str, float] = field(default_factory=dict, repr=False)
-    """How strongly the public model was smoothed, by attribute; older releases alone say it."""
+    """How strongly the public model was smoothed, by attribute; only on cards of older releases."""
     records_share: float | None = None
     """Share of the release that comes from other public trees and from public records; None where there was
     nothing to take."""

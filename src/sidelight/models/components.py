@@ -62,8 +62,7 @@ class Components:
         """n · uniform, the start: each attribute is a component, joined only by impossible combinations."""
         parts = []
         for attrs in joined_by_impossible(domain):
-            inside = tuple(c for c in domain.impossible if set(c.attrs) <= set(attrs))
-            possible = possible_cells(Domain(attrs, domain.project(attrs).shape, inside))
+            possible = possible_cells(domain, attrs)
             parts.append(_Component(attrs, possible / possible.sum()))
         return cls(domain, tuple(parts), total)
 

@@ -136,7 +136,7 @@ class _Differences:
         return np.asarray(flat, dtype=np.intp)
 
     def change(self, cells: Cells, by: int) -> NDArray[np.float32]:
-        """What one record more (+1) or fewer (−1) adds to Σ|r|: the sum of |r + by| − |r| over its cells."""
+        """The change of Σ|r| by a record more (+1) or fewer (−1): Σ |r + by| − |r| over its cells."""
         steps = self.values.take(cells)
         steps *= np.float32(2 * by)
         steps += np.float32(1)

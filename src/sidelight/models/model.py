@@ -1,4 +1,4 @@
-"""What is fitted: a model can be counted and sampled like a table."""
+"""The models that mechanisms fit: each can be counted and sampled like a table."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._check import is_number
 from sidelight.data.count_source import CountSource
 from sidelight.data.domain import Attrs
 from sidelight.data.table import Table
@@ -47,7 +48,7 @@ class ModelState:
     def total(self) -> float:
         """The number of records that the model is scaled to; checked, since the file may be a stranger's."""
         total = self.meta["total"]
-        if isinstance(total, bool) or not isinstance(total, int | float) or not 0 < total <= _MOST_RECORDS:
+        if not is_number(total) or not 0 < total <= _MOST_RECORDS:
             raise ReleaseError("a saved model's total must be a number of records; it was edited.")
         return float(total)
 

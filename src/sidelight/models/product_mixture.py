@@ -30,7 +30,7 @@ from sidelight.models.rounding import round_to
 from sidelight.models.sampling import distribute
 
 _WEIGHTS = "network_"
-"""What the names of a network's arrays begin with in a saved model."""
+"""Prefix of the names of a network's arrays in a saved model."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,7 @@ class Blocks:
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
         """For each column, whether its cell may hold records."""
-        parts = []
-        for attrs in self.groups:
-            inside = tuple(c for c in self.domain.impossible if set(c.attrs) <= set(attrs))
-            parts.append(possible_cells(Domain(attrs, self.domain.project(attrs).shape, inside)).reshape(-1))
-        return np.concatenate(parts)
+        return np.concatenate([possible_cells(self.domain, attrs).reshape(-1) for attrs in self.groups])
 
     @cached_property
     def _group_of(self) -> dict[str, int]:
@@ -94,7 +90,7 @@ class Blocks:
         return self.sums(tables, attrs) / len(tables[0])
 
     def sums(self, tables: Sequence[Any], attrs: Attrs) -> Any:
-        """The same summed over all rows."""
+        """The sum of the products over all rows."""
         way = self._way(attrs)
         parts = [self._part(tables[number], number, kept) for number, kept in way.touched]
         together = _outer(parts[: way.cut], tables[0]).T @ _outer(parts[way.cut :], tables[0])

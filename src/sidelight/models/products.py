@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sidelight._check import is_number
+from sidelight.data.count_source import margin
 from sidelight.data.domain import Attrs, Combination, Domain
 from sidelight.errors import ReleaseError
 from sidelight.measurement import Measurement
@@ -88,28 +90,22 @@ class Products:
 
     def holds(self, attrs: Iterable[str]) -> bool:
         """Whether some measured marginal holds these attributes; those of one value count for nothing."""
-        told = self._told(attrs)
+        told = set(self.domain.varying(attrs))
         return any(told <= set(one.attrs) for one in self.estimates)
 
     def count(self, attrs: Attrs) -> Array:
         """The marginal on these attributes, axes in the order asked."""
         best = self._best(attrs)
-        kept = [attr for attr in best.attrs if attr in attrs]
-        found = best.values.sum(axis=tuple(k for k, attr in enumerate(best.attrs) if attr not in attrs))
-        told = [attr for attr in attrs if attr in kept]
-        found = found.transpose([kept.index(attr) for attr in told])
-        return np.asarray(found.reshape([self.domain.sizes[attr] for attr in attrs]))
+        found = margin(best.values, best.attrs, [attr for attr in attrs if attr in best.attrs])
+        return found.reshape([self.domain.sizes[attr] for attr in attrs])
 
     def variance(self, attrs: Attrs) -> Array:
         """The variance of each cell of this marginal."""
         best = self._best(attrs)
-        found = self._variances(best, attrs).squeeze(
-            tuple(k for k, attr in enumerate(best.attrs) if attr not in attrs)
-        )
-        kept = [attr for attr in best.attrs if attr in attrs]
-        told = [attr for attr in attrs if attr in kept]
-        found = found.transpose([kept.index(attr) for attr in told])
-        return np.asarray(found.reshape([self.domain.sizes[attr] for attr in attrs]))
+        # Of attributes that are summed over, there is one variance each.
+        variances = self._variances(best, attrs)
+        found = margin(variances, best.attrs, [attr for attr in attrs if attr in best.attrs])
+        return found.reshape([self.domain.sizes[attr] for attr in attrs])
 
     def variance_of_sum(self, attrs: Attrs, weights: ArrayLike) -> float:
         """The variance of a weighted sum over the cells of this marginal; the weights have its shape."""
@@ -139,7 +135,7 @@ class Products:
 
     @classmethod
     def from_state(cls, domain: Domain, state: ModelState) -> "Products":
-        """What ``state`` wrote down."""
+        """The estimates that ``state`` wrote down."""
         found = []
         for number, (names, variance) in enumerate(state.meta["products"]):
             attrs = tuple(names)
@@ -149,8 +145,7 @@ class Products:
                 state.arrays[f"covariance_{number}_{axis}"].astype(np.float64).reshape(size, size)
                 for axis, size in enumerate(shape)
             )
-            is_number = isinstance(variance, int | float) and not isinstance(variance, bool)
-            if not is_number or not 0 <= variance < np.inf or attrs != domain.canonical(attrs):
+            if not is_number(variance) or not 0 <= variance < np.inf or attrs != domain.canonical(attrs):
                 raise ReleaseError("a saved model's products must have variances; they were edited.")
             if not all(np.isfinite(table).all() for table in (values, *covariances)):
                 raise ReleaseError("a saved model's products must be finite numbers; they were edited.")
@@ -168,17 +163,13 @@ class Products:
 
     def _best(self, attrs: Iterable[str]) -> ProductEstimate:
         """The estimate that holds these attributes with the least variance on the mean."""
-        told = self._told(attrs)
+        told = set(self.domain.varying(attrs))
         holding = [one for one in self.estimates if told <= set(one.attrs)]
         return min(holding, key=lambda one: float(self._variances(one, told).mean()))
 
-    def _told(self, attrs: Iterable[str]) -> set[str]:
-        self.domain.require(attrs := tuple(attrs))
-        return {attr for attr in attrs if self.domain.sizes[attr] > 1}
-
 
 def impossible_to_json(domain: Domain) -> list[Any]:
-    """What the domain declares impossible, as plain values."""
+    """The domain's impossible combinations, as plain values."""
     return [[list(one.attrs), list(map(list, one.values))] for one in domain.impossible]
 
 

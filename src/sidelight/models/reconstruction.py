@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight._check import is_number
 from sidelight.data.domain import Attrs, Domain
-from sidelight.data.impossible import masks
+from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError, TooLargeError
 from sidelight.measurement import Measurement
@@ -34,8 +35,8 @@ from sidelight.queries.strategy import subsets
 _MOST_CELLS = 2**27
 """Most cells of one marginal: a gibibyte."""
 _SWEEPS, CLOSE, ROUGHLY = 50, 1e-5, 1e-3
-"""Proportional fitting: most sweeps, and what a sweep moves, as a share of the total, when it stops, or when
-it is roughly done: in models that another one replaces after a round."""
+"""Proportional fitting: most sweeps; it stops once a sweep moves at most ``CLOSE`` of the total, or
+``ROUGHLY`` in models that the next round replaces."""
 _KEPT_CELLS = 2**26
 """Most cells, about, of the marginals that are kept for the next round: half a gibibyte."""
 _PARTICLES_MB = 80.0
@@ -59,7 +60,7 @@ class Reconstruction:
     kept: dict[Attrs, Array] = field(default_factory=dict, repr=False)
     """Marginals that were asked for, read-only: the next round asks again for most of them."""
     close: float = CLOSE
-    """What a sweep of proportional fitting moves, as a share of the total, when it stops."""
+    """Proportional fitting stops once a sweep moves at most this share of the total."""
 
     @property
     def domain(self) -> Domain:
@@ -105,18 +106,13 @@ class Reconstruction:
 
     def _possible(self, attrs: Attrs, counts: Array) -> Array:
         """Counts of at least 0, none where the domain declares it impossible, with the right total."""
-        counts = np.maximum(counts, 0.0)
-        for named, mask in masks(self.domain):
-            if set(named) <= set(attrs):
-                ordered = [attr for attr in attrs if attr in named]
-                turned = mask.transpose([named.index(attr) for attr in ordered])
-                counts[np.broadcast_to(
-                    turned.reshape([self.domain.sizes[a] if a in named else 1 for a in attrs]), counts.shape
-                )] = 0.0  # fmt: skip
+        counts = np.asarray(np.maximum(counts, 0.0))
+        if self.domain.impossible:
+            counts[~possible_cells(self.domain, attrs)] = 0.0
         whole = counts.sum()
-        if whole > 0:
-            return np.asarray(counts * (self.total / whole))
-        return counts if not counts.size else self._possible(attrs, np.ones(counts.shape))
+        if not whole > 0:
+            return self._possible(attrs, np.ones(counts.shape))
+        return np.asarray(counts * (self.total / whole))
 
     def of_largest_entropy(self, attrs: Attrs) -> Array:
         """The counts of largest entropy with the marginals that are known of these attributes."""
@@ -232,13 +228,8 @@ class Reconstruction:
             shape = domain.project(attrs).shape
             size = int(np.prod(shape))
             part = values[start : start + size]
-            is_number = isinstance(variance, int | float) and not isinstance(variance, bool)
-            if (
-                part.size != size
-                or not np.isfinite(part).all()
-                or not is_number
-                or not 0 <= variance < np.inf
-            ):
+            is_variance = is_number(variance) and 0 <= variance < np.inf
+            if part.size != size or not np.isfinite(part).all() or not is_variance:
                 raise ReleaseError("a saved model's residuals must be finite numbers; they were edited.")
             if attrs != domain.canonical(attrs):
                 raise ReleaseError("a saved model's residuals must name attributes in order; it was edited.")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.count_source import ManyCountSource
+from sidelight.data.count_source import count_each
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.grouping import Grouping, sum_by_groups
 from sidelight.data.table import Table
@@ -36,7 +36,7 @@ class Refined:
     model: Model
     grouping: Grouping
     shares: Mapping[str, Array] = field(repr=False)
-    """Of each grouped attribute: what share of its group each value has."""
+    """For each grouped attribute, each value's share of its group."""
 
     @property
     def domain(self) -> Domain:
@@ -51,12 +51,8 @@ class Refined:
 
     def count_each(self, wanted: Sequence[Attrs]) -> Iterator[tuple[int, Array]]:
         """Many marginals, each with its index, in the order in which the model of groups counts them."""
-        if isinstance(self.model, ManyCountSource):
-            counted = iter(self.model.count_each(wanted))
-        else:
-            counted = ((place, self.model.count(tuple(attrs))) for place, attrs in enumerate(wanted))
-        for place, counts in counted:
-            yield place, self._refined(tuple(wanted[place]), counts)
+        for place, counts in count_each(self.model, wanted):
+            yield place, self._refined(wanted[place], counts)
 
     def _refined(self, attrs: Attrs, counts: Array) -> Array:
         counts = self.grouping.spread(attrs, counts)

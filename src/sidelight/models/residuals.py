@@ -19,13 +19,14 @@ private marginal reconstruction with local non-negativity"; spec 7.5.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sidelight.data.count_source import margin
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import SettingError
 from sidelight.measurement import Measurement
@@ -56,7 +57,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """What is known of a table: residuals by attribute sets, in the order of the domain.
+    """A table by its residuals: those that are known, by attribute sets in the order of the domain.
 
     >>> domain = Domain.of({"a": 2, "b": 2})
     >>> made = Measurement(Marginal(("a", "b")), np.array([5.0, 3.0, 1.0, 1.0]), 2.0)
@@ -97,7 +98,7 @@ class Residuals:
 
     def holds(self, attrs: Iterable[str]) -> bool:
         """Whether the marginal on these attributes is known, with all of its residuals."""
-        told = self._told(attrs)
+        told = self.domain.varying(attrs)
         return told in self.parts and all(below in self.parts for below in subsets(told))
 
     def count(self, attrs: Attrs) -> Array:
@@ -106,7 +107,7 @@ class Residuals:
         shape = tuple(self.domain.sizes[attr] for attr in ordered)
         cells = math.prod(shape)
         found: Array = np.zeros(shape)
-        for below in subsets(self._told(attrs)):
+        for below in subsets(self.domain.varying(attrs)):
             if below in self.parts:
                 values = self.parts[below].values
                 around = [size if attr in below else 1 for attr, size in zip(ordered, shape, strict=True)]
@@ -115,7 +116,7 @@ class Residuals:
 
     def variance(self, attrs: Attrs) -> float:
         """The variance of each cell of this marginal: all of them have the same."""
-        told = self._told(attrs)
+        told = self.domain.varying(attrs)
         cells = self.domain.size(told)
         return sum(
             self.parts[below].variance * self._contrasts(below) * self.parts[below].values.size / cells**2
@@ -125,15 +126,12 @@ class Residuals:
 
     def variance_of_sum(self, attrs: Attrs, weights: ArrayLike) -> float:
         """The variance of a weighted sum over the cells of this marginal; the weights have its shape."""
-        given = np.asarray(weights, dtype=np.float64)
-        told = self._told(attrs)
-        kept = [attr for attr in attrs if attr in told]
-        alone = tuple(axis for axis, attr in enumerate(attrs) if attr not in told)
-        given = given.sum(axis=alone).transpose([kept.index(attr) for attr in told])
+        told = self.domain.varying(attrs)
+        given = margin(np.asarray(weights, dtype=np.float64), attrs, told)
         found = 0.0
         for below in subsets(told):
             if below in self.parts:
-                folded = centred(_summed(given, told, below))
+                folded = centred(margin(given, told, below))
                 part = self.parts[below]
                 found += part.variance * float((folded**2).sum()) * (part.values.size / given.size) ** 2
         return found
@@ -142,11 +140,6 @@ class Residuals:
         """The same variances with other values for some residuals."""
         changed = {attrs: Estimate(given, self.parts[attrs].variance) for attrs, given in values.items()}
         return Residuals(self.domain, {**self.parts, **changed})
-
-    def _told(self, attrs: Iterable[str]) -> Attrs:
-        """In the domain's order, without attributes of one value: they have no residual."""
-        sizes = self.domain.sizes
-        return tuple([attr for attr in self.domain.canonical(attrs) if sizes[attr] > 1])
 
     def _contrasts(self, attrs: Attrs) -> int:
         return math.prod(self.domain.sizes[attr] - 1 for attr in attrs)
@@ -174,19 +167,17 @@ def split(domain: Domain, made: Measurement) -> list[tuple[Attrs, Estimate]]:
             f"residuals are reconstructed from whole marginals; {query.describe()} is none. Use another "
             "estimator, or ask for marginals."
         )
-    told = tuple(attr for attr in domain.canonical(query.attrs) if domain.sizes[attr] > 1)
-    alone = tuple(axis for axis, attr in enumerate(query.attrs) if attr not in told)
-    kept = [attr for attr in query.attrs if attr in told]
-    answer = made.answer.reshape(shape).sum(axis=alone).transpose([kept.index(attr) for attr in told])
+    told = domain.varying(query.attrs)
+    answer = margin(made.answer.reshape(shape), query.attrs, told)
     found = []
     for below in subsets(told):
-        values = centred(_summed(answer, told, below))
+        values = centred(margin(answer, told, below))
         found.append((below, Estimate(values, variance * (answer.size / values.size))))
     return found
 
 
 def residual_of(domain: Domain, made: Measurement, attrs: Attrs) -> Estimate:
-    """What a noisy marginal says of one residual; attributes of more than one value, in the domain's order.
+    """One residual of a noisy marginal; its ``attrs`` vary, and stand in the domain's order.
 
     >>> made = Measurement(Marginal(("b", "a")), np.array([5.0, 1.0, 3.0, 1.0]), 2.0)
     >>> residual_of(Domain.of({"a": 2, "b": 2}), made, ("a",))
@@ -194,8 +185,7 @@ def residual_of(domain: Domain, made: Measurement, attrs: Attrs) -> Estimate:
     """
     held = made.query.attrs
     table = made.answer.reshape([domain.sizes[attr] for attr in held])
-    kept = [attr for attr in held if attr in attrs]
-    summed = _summed(table, held, attrs).transpose([kept.index(attr) for attr in attrs])
+    summed = margin(table, held, attrs)
     return Estimate(centred(summed), made.stddev**2 * (table.size / summed.size))
 
 
@@ -204,10 +194,6 @@ def centred(table: Array) -> Array:
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table
-
-
-def _summed(table: Array, attrs: Sequence[str], kept: Sequence[str]) -> Array:
-    return np.asarray(table.sum(axis=tuple(axis for axis, attr in enumerate(attrs) if attr not in kept)))
 
 
 def _smaller(attrs: Attrs) -> Iterable[Attrs]:

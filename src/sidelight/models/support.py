@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._memory import blocks
+from sidelight.data.count_source import margin
 from sidelight.data.domain import Attrs, Domain
 from sidelight.data.engines.distinct import distinct_weights
 from sidelight.data.impossible import is_possible
@@ -113,7 +114,7 @@ class Support:
 
     @property
     def distinct(self) -> "Support":
-        """The same with each distinct record once, sorted by code."""
+        """The same distribution, with each distinct record once, sorted by code."""
         columns = [self.records[:, k] for k in range(len(self.domain))]
         records, weights = distinct_weights(self.domain.shape, columns, self.weights)
         return Support(self.domain, records, weights, self.total)
@@ -129,10 +130,7 @@ class Support:
         for table, places in covers(self.domain, wanted, most_cells=most_cells):
             counts = self.count(table)
             for place in places:
-                attrs = wanted[place]
-                kept = [attr for attr in table if attr in attrs]
-                part = counts.sum(axis=tuple(k for k, attr in enumerate(table) if attr not in attrs))
-                yield place, np.transpose(part, [kept.index(attr) for attr in attrs])
+                yield place, margin(counts, table, wanted[place])
 
     def count(self, attrs: Attrs) -> Array:
         size = self.domain.size(attrs)

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sidelight.data.count_source import margin
 from sidelight.data.domain import Attrs, Domain
 from sidelight.errors import WorkloadError
 from sidelight.privacy.unit import Unit
@@ -58,10 +59,9 @@ class Closure:
     @classmethod
     def of(cls, domain: Domain, sets: Iterable[Attrs]) -> "Closure":
         """The closure of these sets."""
-        told = {attr for attr in domain.attrs if domain.sizes[attr] > 1}
         order = {attr: place for place, attr in enumerate(domain.attrs)}
         given = sorted(
-            {tuple(sorted(told.intersection(attrs), key=order.__getitem__)) for attrs in sets},
+            {domain.varying(attrs) for attrs in sets},
             key=lambda attrs: (-len(attrs), [order[attr] for attr in attrs]),
         )
         number: dict[Attrs, int] = {}
@@ -196,10 +196,9 @@ class Strategy:
         return found
 
     def exact(self, place: int, held: Attrs, counts: NDArray[Any]) -> NDArray[Any]:
-        """The answer of a query, from the counts of a marginal that holds its attributes in their order."""
+        """The answer of a query, from the counts of a marginal that holds its attributes."""
         query = self.queries[place]
-        aside = tuple(axis for axis, attr in enumerate(held) if attr not in query.attrs)
-        return query.apply(counts.sum(axis=aside))
+        return query.apply(margin(counts, held, query.attrs))
 
 
 def subsets(attrs: Attrs) -> list[Attrs]:

@@ -224,6 +224,16 @@ class Workload(Sequence[Query]):
         """The attribute sets that the queries are about, each once, in order of appearance."""
         return tuple(dict.fromkeys(query.attrs for query in self.queries))
 
+    @property
+    def attrs(self) -> Attrs:
+        """The attributes that some query is about, in order of appearance."""
+        return tuple(dict.fromkeys(attr for query in self.queries for attr in query.attrs))
+
+    def leaves_out(self, domain: Domain) -> Attrs:
+        """The attributes of a domain that no query is about."""
+        asked = set(self.attrs)
+        return tuple(attr for attr in domain.attrs if attr not in asked)
+
     def within(self, attrs: Iterable[str]) -> "Workload | None":
         """The queries about these attributes alone, with their weights; None where there are none.
 

@@ -27,11 +27,12 @@ before the mechanism ran. A mean that came out as m̂ is known to ± r at the co
 
 So a criterion that is not met passes with probability 1 − confidence at most, and one that is met fails with
 no larger one. With ``between``, m̂ is the difference of two values' errors, and r allows for the noise of both
-means; how many records a value has is counted by the release, which is fixed by then. Of a value that hardly
-anybody has, noise hides everything, so values are left out, and named, for which the upper end of the
-release's own count is below 2r/t, the number of records from which on an exact release passes. That count was
-measured and paid for, else no value is left out: a model, or public data, may have lost a group. What was
-measured of the value's error does not take part. Values that a file names are all judged.
+means; how many records a value has is counted by the release, which is fixed by then.
+
+Noise hides the error of a value that hardly anybody has. So a value is left out, and named, if the upper end
+of the release's own count of it is below 2r/t, the number of records from which on an exact release passes.
+That count must rest on a measurement, which was paid for: a model, or public data, may have lost a group. The
+measured error of a value has no part in leaving it out. Values that a file names are all judged.
 """
 
 import math
@@ -93,7 +94,7 @@ class Criterion:
 
 @dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """What a release must keep to be accepted, fixed before anything private is read."""
+    """The criteria that a release must keep to be accepted, fixed before anything private is read."""
 
     criteria: tuple[Criterion, ...]
     confidence: float = 0.95
@@ -104,7 +105,7 @@ class Criteria:
         asked: "Criteria | str | Path | Mapping[str, Any]",
         domain: Domain,
         *,
-        labels: "LabelsOf | None" = None,
+        labels: LabelsOf | None = None,
     ) -> "Criteria":
         """Criteria from themselves, from a file, or from the table that such a file holds.
 
@@ -189,8 +190,8 @@ class Criteria:
         *,
         total: float,
         cost: Cost,
-        most: "MostOf | None" = None,
-    ) -> "Acceptance":
+        most: MostOf | None = None,
+    ) -> Acceptance:
         """The verdicts, from the noisy means, the release's n and the records that it counts in subgroups.
 
         ``most`` tells how many records each value may have, by the release; without it none is left out.
@@ -228,7 +229,7 @@ class Criteria:
 
     def _finding(
         self, one: Criterion, errors: Mapping[str, MeanError], steps: float, *, is_gaussian: bool
-    ) -> "Finding":
+    ) -> Finding:
         alpha, sigmas = 1 - self.confidence, sorted(each.standard_error for each in errors.values())
         # Of two values the noisiest pair decides; each difference has two sides.
         noisiest = sigmas[-2:] if one.between else sigmas[-1:]

@@ -20,9 +20,6 @@ from sidelight.errors import TooLargeError, WorkloadError
 from sidelight.models.evidence import Evidence, along
 from sidelight.uncertainty.count_errors import CountErrors
 from sidelight.uncertainty.error_bars import ErrorBars
-from sidelight.uncertainty.unbiased import Unbiased
-
-Array = NDArray[np.float64]
 
 _MOST_STEPS = 2**31
 """Cells of the joint table times cells asked for: a minute or two."""
@@ -30,7 +27,7 @@ _MOST_STEPS = 2**31
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a table is about: cells of ``by`` × ``attrs``, of the records that meet a condition."""
+    """The table asked for: cells of ``by`` × ``attrs``, of the records that meet a condition."""
 
     by: Attrs
     attrs: Attrs
@@ -62,7 +59,7 @@ class Asked:
         """Estimates, errors and intervals of every cell, as columns; with groups, shares within them too."""
         cells, bars = self.cells(domain), errors.bars(self.joint)
         number = cells.shape[1]
-        found = _picked(bars if self.joint == self.shown else self._summed(bars, number), cells)
+        found = (bars if self.joint == self.shown else self._summed(bars, number)).at(cells)
         low, high = found.interval(confidence) or (None, None)
         columns = {
             "estimate": found.estimate, "noise_error": found.noise_error, "model_error": found.model_error,
@@ -73,16 +70,22 @@ class Asked:
 
     def _summed(self, bars: ErrorBars, number: int) -> ErrorBars:
         """Each cell summed over what the condition allows of the other attributes, which come last."""
-        _require_few(number, bars)
-        allowed = np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
-        return bars.sum(allowed, kept=len(self.shown))
+        return bars.sum(self._allowed(bars, number), kept=len(self.shown))
+
+    def _allowed(self, bars: ErrorBars, number: int) -> NDArray[np.bool_]:
+        """The cells of the joint table that meet the condition; refused where their sums would take long."""
+        if number * bars.estimate.size > _MOST_STEPS:
+            raise TooLargeError(
+                f"{number:,} cells, each a sum over a table of {bars.estimate.size:,}, are too many to "
+                "answer at once. Ask for fewer columns, or for less in where."
+            )
+        return np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
 
     def _masks(
         self, bars: ErrorBars, shown: Attrs, cells: NDArray[np.intp], number: int
     ) -> Iterator[NDArray[np.bool_]]:
         """For each cell of some attributes, which cells of the joint table it consists of."""
-        _require_few(number, bars)
-        allowed = np.broadcast_to(along(self.joint, self.evidence) > 0, bars.estimate.shape)
+        allowed = self._allowed(bars, number)
         axes = [self.joint.index(attr) for attr in shown]
         for place in range(number):
             mask = np.zeros(bars.estimate.shape, dtype=np.bool_)
@@ -116,33 +119,3 @@ class Asked:
             "share_low": np.clip(shares - reach * errors, 0.0, 1.0),
             "share_high": np.clip(shares + reach * errors, 0.0, 1.0),
         }
-
-
-def _require_few(number: int, bars: ErrorBars) -> None:
-    if number * bars.estimate.size > _MOST_STEPS:
-        raise TooLargeError(
-            f"{number:,} cells, each a sum over a table of {bars.estimate.size:,}, are too many to "
-            "answer at once. Ask for fewer columns, or for less in where."
-        )
-
-
-def _picked(bars: ErrorBars, cells: NDArray[np.intp]) -> ErrorBars:
-    """Some cells of a table, by their codes."""
-    places = (
-        np.ravel_multi_index(tuple(cells), bars.estimate.shape) if len(cells) else np.zeros(1, dtype=np.intp)
-    )
-
-    def picked(part: Array) -> Array:
-        return np.asarray(part.reshape(-1)[places])
-
-    noise, model, unbiased = bars.noise_variance, bars.model_variance, bars.unbiased
-    return ErrorBars(
-        picked(bars.estimate),
-        None if noise is None else picked(noise),
-        None if model is None else picked(model),
-        bars.total,
-        bars.source,
-        is_calibrated=bars.is_calibrated,
-        unbiased=None if unbiased is None else Unbiased(picked(unbiased.values), picked(unbiased.variance)),
-        misplaced=None if bars.misplaced is None else bars.misplaced.each(picked),
-    )

@@ -35,7 +35,7 @@ from sidelight.uncertainty.model_error import ModelDispersion
 VERSION: Final = 2
 """Version of the card's JSON. A new field with a default leaves it as it is; any other change raises it."""
 NO_LEDGER: Final = "this release"
-"""What a release's own ledger is called where none was given: it ends with the run."""
+"""Name of a release's own ledger where none was given; it ends with the run."""
 DERIVED: Final[Mapping[str, Any]] = {
     "promise": str,
     "epsilon_spent": float,
@@ -90,7 +90,7 @@ class LedgerEntry:
     """Where this release's spending is written down."""
 
     name: str
-    """What people call the private table."""
+    """The name of the private table."""
     run: str
     """The name by which the ledger knows this release."""
     head: str
@@ -100,7 +100,7 @@ class LedgerEntry:
     used: float | None = None
     """ε that all releases and answers had used of it, this one included."""
     project: str | None = None
-    """What the release is for, as its ledger's line says."""
+    """The project that the release is for, as its ledger's line says."""
     approved_by: tuple[str, ...] = ()
     """Who approved it, as its ledger's line says."""
     history: tuple[PastRun, ...] = ()
@@ -128,7 +128,7 @@ class ReusedRelease:
 
     @property
     def sentence(self) -> str:
-        """What was used again, for people."""
+        """The answers that were used again, in a sentence."""
         held, of = self.of or self.answers, f"of the release of {self.created:%Y-%m-%d}"
         if not self.answers:
             return (
@@ -145,7 +145,7 @@ class PaidAgain:
     events: int
     """How many draws."""
     cost: Fraction
-    """What they cost, in ρ or ε; part of what was spent."""
+    """Their cost, in ρ or ε; it is part of ``spent``."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -170,11 +170,11 @@ class Card:
     delta: float
     """δ of the promise."""
     accounting: Literal["zcdp", "pure"]
-    """What costs are counted in: ρ of zero-concentrated differential privacy, or ε itself."""
+    """The currency of costs: ρ of zero-concentrated differential privacy, or ε itself."""
     allotted: Fraction
-    """What was set aside, in ρ or ε."""
+    """The budget that was set aside, in ρ or ε."""
     spent: Fraction
-    """What was charged, in ρ or ε."""
+    """The cost that was charged, in ρ or ε."""
     events: tuple[Event, ...]
     """Every spending in its order."""
     paid_again: PaidAgain | None = None
@@ -187,7 +187,7 @@ class Card:
     """Whether nobody can draw that noise again; false for seeded noise, which protects nobody."""
 
     workload: AskedWorkload
-    """What was asked."""
+    """The queries that were asked for."""
     public: PublicData | None
     """None where no public data were used."""
     reused: tuple[ReusedRelease, ...] = ()
@@ -206,13 +206,14 @@ class Card:
     acceptance: Acceptance | None = None
     """Whether the release keeps the criteria that were fixed beforehand; None where there were none."""
     unmeasured: Unmeasured | None = None
-    """What no measurement covers; None for mechanisms that measure nothing, and on older cards."""
+    """Attributes and marginals that no measurement covers; None for mechanisms without any, and on older
+    cards."""
     model_error: ModelDispersion | None = None
-    """What the measurements tell about the error of the model; None where none of them counted records."""
+    """The error of the model, by the measurements; None where none of them counted records."""
     calibration: Calibration | None = None
     """How error bars were fitted to the measured quality; None where that was not measured."""
     notes: tuple[str, ...] = ()
-    """What else a reader should know, in sentences."""
+    """Further remarks for a reader, in sentences."""
     rounds: tuple[JointRound, ...] = ()
     """JAM's rounds."""
     bins: Literal["auto", "as declared"] = "as declared"
@@ -238,7 +239,7 @@ class Card:
 
     @property
     def budget(self) -> Budget:
-        """What was promised: ε and δ."""
+        """The budget that was promised: ε and δ."""
         return Budget(epsilon=self.epsilon, delta=self.delta)
 
     @property
@@ -254,12 +255,12 @@ class Card:
 
     @cached_property
     def means(self) -> Meaning:
-        """What was charged, as the odds of somebody who accuses people."""
+        """The charged cost, as the odds of somebody who accuses people."""
         return Meaning.of(Epsilon(self.spent) if self.accounting == "pure" else Rho(self.spent))
 
     @property
     def meaning(self) -> str:
-        """What was charged, as a sentence about somebody who accuses people."""
+        """The charged cost, as a sentence about somebody who accuses people."""
         return self.means.sentence(self.unit)
 
     @property

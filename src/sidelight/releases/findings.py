@@ -1,4 +1,4 @@
-"""What was found when a release was held against its criteria, as the card and the report tell it.
+"""The findings of a release's criteria, as the card and the report tell them.
 
 ``acceptance.py`` reads the criteria, measures and judges.
 """
@@ -94,7 +94,7 @@ def held_against(errors: Mapping[str, MeanError], between: str | None) -> list[f
 
 
 def verdict_of(at_most: float, errors: Sequence[float], reach: float, far: float) -> Verdict:
-    """What follows from these numbers, and from the noise that is allowed for on either side."""
+    """The verdict on these numbers, given the noise that is allowed for on either side."""
     if max(errors) + reach <= at_most:
         # All of them are tested at 1 − confidence, and all must pass: no correction is needed.
         return "passed"

@@ -56,7 +56,7 @@ def load(folder: Path) -> Release:
         domain = _domain(about["domain"], schema)
         columns = Columns(folder, about["checksums"])
         if about["kind"] not in KINDS and not re.fullmatch(r"[a-z.]{1,20}", about["kind"]):
-            raise ForeignError("it names a kind of frame that there is not")
+            raise ForeignError("it names an unknown kind of frame")
         return Release(
             model=model_from_state(domain, columns.model(about["model"])),
             measurements=tuple(_measurements(about["measurements"], domain, columns)),

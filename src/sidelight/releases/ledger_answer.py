@@ -1,4 +1,4 @@
-"""What a ledger says to a plan: whether its budget is enough, and what its policy has against it."""
+"""A ledger's answer to a plan: whether its budget is enough, and its policy's objection."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,11 @@ class LedgerAnswer:
     can_pay: bool
     """Whether its budget is enough."""
     refusal: str = ""
-    """What its policy has against the run, in a sentence; empty where it allows the run."""
+    """The policy's objection to the run, in a sentence; empty where it allows the run."""
 
     @classmethod
     def to(cls, planned: "Plan", ledger: Ledger, said: Purpose | None = None) -> "LedgerAnswer":
-        """What this ledger says to a plan, of whose purpose so much was said."""
+        """The answer of this ledger to a plan, with the purpose that people named."""
         try:
             ledger.require(planned.allotment, planned.purpose(said))
         except PolicyError as refusal:  # a ledger looks at its budget first

@@ -45,7 +45,7 @@ class PlainFolder:
     fields: frozenset[str]
     """The fields that the description must have besides the format and the checksums."""
     remedy: str
-    """What to do about a damaged folder, as a sentence."""
+    """The advice about a damaged folder, as a sentence."""
 
     def write(self, folder: Path, content: Callable[[Path], dict[str, Any]]) -> Path:
         """Build the folder beside its place, then move it there; ``content`` fills it and describes it."""

@@ -50,27 +50,27 @@ class Plan:
     budget: Budget
     unit: Unit
     public: Any = None
-    """What ``read_public`` made of the public data that were given: a table, a prior, a model, or a list of
-    these. ``helping`` is what of them is used."""
+    """The public data as ``read_public`` returned them: a table, a prior, a model, or a list of these.
+    ``helping`` is the part that is used."""
     public_remarks: tuple[str, ...] = ()
     """Which public values do not fit the schema, and what became of them, in sentences."""
     quality_share: float = SHARE
     """Share of the budget that measures how far off the release is, once its model is final; 0: none."""
     accept: Criteria | None = None
-    """What the release must keep to be accepted; its looks are paid from ``quality_share``."""
+    """The criteria of acceptance; ``quality_share`` pays for looking at them."""
     bins: Bins | None = None
     """Which values may be modelled in groups; None where all stay as they are declared."""
     why: str | None = None
     """Why this mechanism, in a sentence; None where a person named it."""
     asked_bins: str = AUTO
-    """What was asked for ``bins``."""
+    """The choice of ``bins`` that was asked for."""
     is_fixed: bool = False
     """Whether settings were given for the mechanism, or it was approved, so that no other can be taken."""
     may_be_pure: bool = True
     """Whether ``auto`` may take Laplace noise at δ > 0: no ledger promises more than this release may spend,
     and no criteria ask for precise looks."""
     ledger_says: LedgerAnswer | None = None
-    """What the ledger said when it was asked last; None where nobody asked it."""
+    """The ledger's last answer to this plan; None where nobody asked it."""
     reused: Reused | None = None
     """Noisy answers of earlier releases of the same records, which cost nothing."""
 
@@ -209,7 +209,7 @@ class Plan:
         return replace(self, ledger_says=LedgerAnswer.to(self, ledger, said))
 
     def purpose(self, said: Purpose | None = None) -> Purpose:
-        """What the run is for: its mechanism, and what people say of it."""
+        """The purpose of the run: its mechanism, and the project and approval that people name."""
         return replace(said or Purpose(), mechanism=self.mechanism.name)
 
     @cached_property
@@ -247,17 +247,17 @@ class Plan:
 
     @property
     def _split(self) -> tuple[Cost, Cost]:
-        """What of the allotment is kept to measure how far off the release is, and the rest."""
+        """The part of the allotment that measures how far off the release is, and the rest."""
         return set_aside(self.allotment, self.quality_share if self.mean_errors is not None else 0.0)
 
     @property
     def set_aside(self) -> Cost:
-        """What of the allotment is kept to measure how far off the release is."""
+        """The part of the allotment that measures how far off the release is."""
         return self._split[0]
 
     @property
     def for_mechanism(self) -> Cost:
-        """What of the allotment the mechanism may spend, at least."""
+        """The least part of the allotment that the mechanism may spend."""
         rest = self._split[1]
         return rest if self.bins is None else self.bins.left_of(rest)
 
@@ -297,7 +297,7 @@ class Plan:
         }
 
     def identity(self) -> dict[str, Any]:
-        """What identifies a run: a checkpoint resumes only if all of it is the same; words do not count.
+        """The identity of a run: a checkpoint resumes only if all of it is the same; words do not count.
 
         Public data are recognised by their marks.
         """
@@ -311,7 +311,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else to know beforehand, in sentences: of the mechanism, and of what will not be measured."""
+        """Further remarks, in sentences: of the mechanism, and on marginals that will not be measured."""
         grouped: tuple[str, ...] = ()
         if self.bins is not None:
             grouped = (self.bins.sentence(self.domain, self._split[1], self.unit),)
@@ -335,15 +335,14 @@ class Plan:
 
     @property
     def meaning(self) -> str:
-        """What this much privacy loss allows somebody who accuses people, in a sentence."""
+        """The odds that this privacy loss gives somebody who accuses people, in a sentence."""
         return Meaning.of(self.allotment).sentence(self.unit)
 
     @property
     def unmeasurable(self) -> tuple[str, ...]:
-        """What will not be measured, as far as that is known beforehand, in sentences."""
-        asked = [attrs for attrs in self.workload.attribute_sets if attrs]
-        about = {attr for attrs in asked for attr in attrs}
-        unasked = [attr for attr in self.domain.attrs if attr not in about]
+        """The attributes and marginals that are sure not to be measured, in sentences."""
+        asked, about = [attrs for attrs in self.workload.attribute_sets if attrs], len(self.workload.attrs)
+        unasked = self.workload.leaves_out(self.domain)
         not_asked = (f"Not in the workload, so not measured: {listed(unasked, 12)}.",) if unasked else ()
         outlook, said = self.outlook, list[str]()
         if not outlook.measurements:
@@ -357,9 +356,9 @@ class Plan:
                 "measured; the model fills in the others."
             )
         reached = outlook.measurements * max(map(len, asked), default=0)
-        if reached < len(about):
+        if reached < about:
             said.append(
-                f"At most {reached} of the workload's {len(about)} attributes can be measured at all. Ask "
+                f"At most {reached} of the workload's {about} attributes can be measured at all. Ask "
                 "for more rounds, or for a mechanism that measures every attribute (aim)."
             )
         return (*said, *not_asked)
@@ -419,11 +418,11 @@ def plan(
     approved_by: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> Plan:
-    """What ``sl.release`` would do, called with the same words: nothing private is read, nothing is charged.
+    """The plan that ``sl.release`` would follow; nothing private is read, and nothing is charged.
 
-    ``print(sl.plan(…))`` shows mechanism, cost, noise, memory, which columns public data tell of, and whether
-    the ledger can pay.
-    ``records``: how many the private table has; ``auto`` looks at it where the unit keeps it fixed.
+    It is called with the same words. ``print(sl.plan(…))`` shows mechanism, cost, noise, memory, which
+    columns public data tell of, and whether the ledger can pay. ``records``: how many the private table has;
+    ``auto`` looks at it where the unit keeps it fixed.
     """
     book = None if ledger is None else open_ledger(ledger)
     planned = Plan.of(

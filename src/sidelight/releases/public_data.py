@@ -30,9 +30,9 @@ _SEED = 0
 def read_public(source: Any, schema: Schema, remarks: list[str] | None = None) -> Any:
     """Public data of any accepted kind: a prior's folder, a release's folder, a table, or a list of them.
 
-    A fitted Prior and records that this schema encoded are returned as they are; of an earlier release, its
-    model is. What another schema encoded is decoded, and read like any table. ``remarks`` is given what a
-    card says of values that do not fit.
+    A fitted Prior and records that this schema encoded are returned as they are; of an earlier release its
+    model is returned. Records that another schema encoded are decoded, and read like any table. ``remarks``
+    gets the card's sentences about values that do not fit.
     """
     if isinstance(source, list | tuple):
         return [read_public(one, schema, remarks) for one in source]
@@ -57,7 +57,7 @@ def read_public(source: Any, schema: Schema, remarks: list[str] | None = None) -
 
 
 def each_given(public: Any) -> list[Any]:
-    """What was given as public data, one or several or None, as a list."""
+    """Public data that were given as one source, as several, or as None: as a list."""
     return list(public) if isinstance(public, list | tuple) else [] if public is None else [public]
 
 

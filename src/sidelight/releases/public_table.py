@@ -64,7 +64,7 @@ def read_public_table(
 ) -> Table | WeightedRecords:
     """The table's records over the columns shared with the schema; a warning says what is left out.
 
-    ``remarks`` is given the same sentences, for a card: without the table's name and what to do about it.
+    ``remarks`` gets the same sentences for a card: they name neither the table nor a remedy.
     """
     said = [] if remarks is None else remarks
     if hasattr(source, "read_all"):  # a stream, which can be read once

@@ -102,7 +102,7 @@ class Quality:
 
     @classmethod
     def of(cls, asked: MeanErrors, measured: NoisyMeans, *, total: float) -> "Quality | None":
-        """What the curator measured, as shares of n (public, or itself measured); None without a degree."""
+        """The measured means as shares of n, which is public or itself measured; None without a degree."""
         found = [
             (
                 part,
@@ -158,7 +158,7 @@ class Quality:
 
 
 def set_aside(allotment: Cost, share: float) -> tuple[Cost, Cost]:
-    """What of an allotment is kept for measuring quality, and the rest; a share of 0 keeps nothing."""
+    """The part of an allotment that measures quality, and the rest; a share of 0 keeps nothing."""
     if _is_share(share) and share > MOST:
         raise SettingError(
             f"quality_share = {share:g} leaves hardly any budget to measure the table with. Give it at most "

@@ -23,7 +23,7 @@ class Restored:
 
     ledger: Ledger
     gap: Gap
-    """What the backup lacked, as far as this machine knows."""
+    """The lines that the backup lacked, as far as this machine knows."""
     entered: tuple[str, ...]
     """The runs that it did not know, or knew in part, and was charged for."""
 

@@ -1,4 +1,4 @@
-"""What may be published: a model, the measurements behind it, and what they cost."""
+"""A release, all of which may be published: a model, the measurements behind it, and their cost."""
 
 import json
 import secrets
@@ -70,7 +70,7 @@ class Release:
     kind: str = "pyarrow"
     """The kind of the private table, such as pandas; answers and samples have the same kind."""
     draws: list[Draw] = field(default_factory=list, init=False)
-    """What was sampled so far, in order: with these seeds the same records are drawn again."""
+    """The samples drawn so far, in order: with these seeds the same records are drawn again."""
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -38,7 +38,7 @@ class Reused:
     """Earlier noisy answers, each noise once, and where they come from."""
 
     lent: tuple[tuple[Measurement, ...], ...]
-    """What each of the releases holds."""
+    """The measurements of each release."""
     releases: tuple[ReusedRelease, ...]
     """Where they come from, before a run has used any of them."""
 
@@ -48,7 +48,7 @@ class Reused:
         return tuple(made for one in self.lent for made in one)
 
     def after(self, used: Iterable[Measurement]) -> tuple[ReusedRelease, ...]:
-        """What a card says of the releases, once a run has used some of these very measurements."""
+        """The releases as a card tells of them, once a run has used some of these very measurements."""
         places = set(map(id, used))
         return tuple(
             replace(told, answers=_numbers(made for made in one if id(made) in places))
@@ -65,7 +65,7 @@ class Reused:
 
     @property
     def sentence(self) -> str:
-        """What is used again, in words."""
+        """The number of answers that are used again, in a sentence."""
         number = _numbers(self.measurements)
         of = "one earlier release" if len(self.releases) == 1 else f"{len(self.releases)} earlier releases"
         return f"Up to {number:,} noisy answers of {of} of the same records are used again, free of charge."

@@ -143,14 +143,7 @@ def run(
     folder = None if checkpoint is None else Path(checkpoint)
     with told("This attempt charged nothing: repeat the same command or call."):
         _require_budget(plan, ledger, folder, identity, said)
-        with progress.phase("read"):
-            table = Table.read(
-                private, plan.schema, may_be_empty=not plan.unit.total_is_public, unit=plan.unit
-            )
-        if plan.unit.total_is_public:
-            # PRIVACY: n is public under replacement.
-            plan = plan.knowing(table.records)
-        _check_size(plan, table)
+        plan, table = _read(plan, private, progress)
         if not isinstance(ledger, MemoryLedger):  # a ledger in memory serves this one table
             _tell_ledger(ledger, table, private, plan.reused, is_confirmed=is_confirmed)
 
@@ -181,9 +174,7 @@ def run(
         if _can_resume(ledger, number, journal):
             _say_how_to_resume(error, ledger, number, folder)
         else:
-            if isinstance(error, KeyboardInterrupt):
-                error.add_note(_lost(ledger, number))
-            _abandon(ledger, number, journal)
+            _abandon(error, ledger, number, journal)
             if folder is not None and is_new:
                 Journal.remove(folder)  # nothing was paid for, so there is nothing to resume from
         raise
@@ -207,6 +198,22 @@ def _require_budget(
             # Another process may have begun this very run meanwhile: its checkpoint has the last word.
             if not _has_begun(ledger, folder, identity):
                 raise
+
+
+def _read(plan: Plan, private: Any, progress: Progress) -> tuple[Plan, Table]:
+    """The private table, and the plan for so many records, where n is public.
+
+    A table that is too small for the plan is refused; a δ that is no small probability is warned of.
+    """
+    total_is_public = plan.unit.total_is_public
+    with progress.phase("read"):
+        table = Table.read(private, plan.schema, may_be_empty=not total_is_public, unit=plan.unit)
+    if total_is_public:
+        # PRIVACY: n is public under replacement.
+        plan = plan.knowing(table.records)
+        plan.check_total(table.records)
+    plan.warn_about(table.records if total_is_public else None)
+    return plan, table
 
 
 def _kept(table: Table, unit: Unit, ledger: Ledger, journal: Journal | None, progress: Progress) -> Table:
@@ -243,7 +250,7 @@ def _tell_ledger(
 
 
 def _judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) -> dict[str, Any]:
-    """What the card says of how far off the model is, measured with the part of the budget set aside."""
+    """The card's facts about the error of the model, measured with the part of the budget set aside."""
     if plan.mean_errors is None:
         return {}
     with progress.phase("quality"):
@@ -274,16 +281,6 @@ def _most_records(errors: CountErrors, confidence: float, attr: str) -> list[flo
     return None if interval is None else interval[1].tolist()
 
 
-def _check_size(plan: Plan, table: Table) -> None:
-    """Refuse a table that is too small for the plan; warn where δ is no small probability."""
-    if plan.unit.total_is_public:
-        # PRIVACY: n is public under replacement.
-        plan.check_total(table.records)
-        plan.warn_about(table.records)
-    else:
-        plan.warn_about(None)
-
-
 def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
     """Whether a run that failed has paid for something, and its checkpoint keeps it."""
     if journal is None:
@@ -292,7 +289,7 @@ def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
 
 
 def _lost(ledger: Ledger, run_id: str) -> str:
-    """What an interrupted run that nobody can resume has cost."""
+    """The cost of an interrupted run that nobody can resume, in a sentence."""
     if not (ledger.knows(run_id) and any(ledger.events(run_id))):
         return "Nothing was charged. The same command or call starts anew."
     return (
@@ -316,13 +313,15 @@ def _say_how_to_resume(error: BaseException, ledger: Ledger, run_id: str, folder
 
 
 def _spent(ledger: Ledger, run_id: str) -> float:
-    """What a run has paid so far, as ε at the promise's δ."""
+    """The ε that a run has paid so far, at the promise's δ."""
     budget = ledger.promise.budget
     return budget.epsilon_of(budget.tally(ledger.run(run_id).spent))
 
 
-def _abandon(ledger: Ledger, run_id: str, journal: Journal | None) -> None:
-    """End a run that nobody can resume: what it did not spend goes back."""
+def _abandon(error: BaseException, ledger: Ledger, run_id: str, journal: Journal | None) -> None:
+    """End a run that nobody can resume: its unspent budget goes back. An interruption says what is lost."""
+    if isinstance(error, KeyboardInterrupt):
+        error.add_note(_lost(ledger, run_id))
     if ledger.knows(run_id):
         ledger.close(run_id)
     if journal is not None:

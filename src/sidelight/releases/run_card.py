@@ -95,11 +95,10 @@ def _ledger_entry(ledger: Ledger, run_id: str) -> LedgerEntry:
 
 
 def _unmeasured(plan: Plan, outcome: Outcome) -> Unmeasured | None:
-    """What no measurement covers; of a mechanism that learns by selecting alone, what nobody asked about."""
+    """Marginals that nothing measured; or, where a mechanism only selects, attributes nobody asked for."""
     asked = plan.workload.attribute_sets
     if not plan.outlook.measurements:
-        about = {attr for attrs in asked for attr in attrs}
-        unasked = tuple(attr for attr in plan.domain.attrs if attr not in about)
+        unasked = plan.workload.leaves_out(plan.domain)
         number = sum(map(bool, asked))
         left = Unmeasured(attributes=unasked, told_by_public=(), marginals=(), number=0, of=number)
         return left if unasked else None

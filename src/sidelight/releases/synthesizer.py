@@ -64,7 +64,7 @@ class Synthesizer:
     """
 
     release_: Release
-    """What the last fit released: counts, answers, card."""
+    """The release of the last fit: counts, answers, card."""
     seed_: int
     """The seed of the last sample."""
 

@@ -1,4 +1,4 @@
-"""What a release says without having measured it: named, so that nobody takes a guess for an answer."""
+"""Counts that a release gives without a measurement: named, so that nobody takes a guess for an answer."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Unmeasured:
         *,
         public_attrs: Iterable[str] = (),
     ) -> "Unmeasured":
-        """What a run has left unmeasured."""
+        """The attributes and marginals that a run has left unmeasured."""
         asked = [attrs for attrs in workload if attrs]
         open_ = left_open(measurements, asked, domain)
         about = {attr for made in measurements for attr in made.query.attrs}
@@ -65,7 +65,7 @@ class Unmeasured:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What must be said aloud: attributes that were never measured."""
+        """Warnings about attributes that were never measured."""
         said = []
         if self.guessed:
             it = "it" if len(self.guessed) == 1 else "them"

@@ -83,7 +83,7 @@ def compare(release: Release, table: Table, wanted: Iterable[Attrs]) -> Comparis
 
 
 def _worst(release: Release, attrs: Attrs, exact: Array, released: Array) -> str | None:
-    """By the larger of two counts: a cell that the release lost matters as much as one that it made up."""
+    """The cell off by most among those large by either count: a lost cell matters like a made-up one."""
     total = max(float(exact.sum()), 1.0)
     gap = np.where(np.maximum(exact, released) >= LARGE * total, np.abs(exact - released), -1.0)
     place = np.unravel_index(int(gap.argmax()), gap.shape)

@@ -70,7 +70,7 @@ class Measured:
     numbers: int
     """How many noisy numbers there are."""
     kind: Kind
-    """What the numbers are."""
+    """The kind of these numbers."""
     stddev: float
     """σ of one number, in records; the smallest where measurements differ."""
     largest_stddev: float
@@ -145,7 +145,7 @@ class Facts:
 
     @property
     def numbers(self) -> str:
-        """What the measured numbers are, in sentences."""
+        """The meaning of the measured numbers, in sentences."""
         kinds = {one.kind for one in self.measured if one.attrs}
         said = ["Each number below is an exact count plus noise with standard deviation σ."]
         if self.has_residuals:

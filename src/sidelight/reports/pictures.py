@@ -90,7 +90,7 @@ class OneWay:
     model_error: float | None
     """The model's largest error on a value's count, before any merging; None if it is unknown."""
     about: str
-    """What the interval includes, in words."""
+    """The errors that the interval includes, in words."""
     exact: Array | None = None
     """PRIVATE: the exact counts, if a comparison was asked for."""
     public: Array | None = None

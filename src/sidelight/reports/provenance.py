@@ -48,7 +48,7 @@ class PublicPart:
     disagreements: tuple[Apart, ...]
     """Largest first."""
     measure: str
-    """What a disagreement's number means, in words."""
+    """The meaning of a disagreement's number, in words."""
     taken: tuple[str, ...]
     """Marginals taken from the public table in place of a measurement, or held by the public model."""
     unmeasured: tuple[str, ...]
@@ -74,7 +74,7 @@ class Provenance:
 
 
 def public_part(release: Release) -> PublicPart | None:
-    """What the card says about public data; None where none was used."""
+    """The card's facts about public data; None where none was used."""
     card = release.card
     if card.public is None:
         return None
@@ -92,7 +92,7 @@ def public_part(release: Release) -> PublicPart | None:
 
 
 def left_out(card: Card) -> tuple[str, ...]:
-    """What of the public data a release did without, in sentences."""
+    """The part of the public data that a release did without, in sentences."""
     told = card.aperture
     if told is None:
         return ()
@@ -224,7 +224,7 @@ def _moved(card: Card) -> Iterator[Apart]:
 
 
 def _taken(card: Card) -> Iterator[str]:
-    """What the card says was taken from public data: JAM's public rounds, APERTURE's records and model."""
+    """Marginals and records that were taken from public data: JAM's public rounds, APERTURE's model."""
     yield from (joined(one.marginal) for one in card.rounds if one.source == "public")
     if card.aperture:
         if card.aperture.records_share:

@@ -1,4 +1,4 @@
-"""What every chart is drawn with: an SVG element that can be read aloud, labels, bars, coordinates.
+"""The parts of every chart: an SVG element that can be read aloud, labels, bars, coordinates.
 
 Text that people wrote (names, labels) is escaped here. Colours come from the style sheet of the page.
 """

@@ -1,8 +1,8 @@
 """Scores on a grid: what makes a selection's ε hold although scores are floating point.
 
 Both selections look at scores only through exp(ε s / 2Δ), and their proofs need |s − s'| ≤ Δ between
-neighbours. The formula keeps that promise; its floating-point value need not, and a computed exp has no
-exact law. So the draws never see a score, only a whole number k:
+neighbours. The formula of a score keeps that bound; its floating-point value need not, and draws by a
+computed exp have no exact law. So the draws never see a score, only a whole number k:
 
     γ = 2⁻¹⁶ Δ, rounded down to a power of two           the grid
     k = round(s̃ / γ)                                     s̃ is the computed score

@@ -21,20 +21,18 @@ a sum of at most 4n, less than n·2⁻⁴⁴. Twice n·2⁻⁴⁰ is added to th
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Query
-from sidelight.select.score import OneScore, Score, answers_of
+from sidelight.select.score import ManyAtOnce
 
 Array = NDArray[np.float64]
 
@@ -95,10 +93,9 @@ class Prospect:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedImprovement(Score):
-    """What measuring each candidate with noise of this σ is expected to gain, in records."""
+class ExpectedImprovement(ManyAtOnce):
+    """The gain that is expected of measuring each candidate with noise of this σ, in records."""
 
-    model: ManyCountSource
     prospect: Callable[[Attrs, Array], Prospect]
     """A candidate's prospect, from its attributes and the model's answer to it."""
     _: KW_ONLY
@@ -110,11 +107,8 @@ class ExpectedImprovement(Score):
         # scores may be off by n·2⁻⁴⁰, for residuals and rounding.
         return query.l1(unit) + 2 * _SLACK * Fraction(self.total)
 
-    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        for place, counts in answers_of(self.model, candidates):
-            yield place, partial(self._score, self.prospect(candidates[place].attrs, counts), counts)
-
-    def _score(self, prospect: Prospect, counts: Array, exact: NDArray[Any]) -> float:
+    def score(self, query: Query, counts: Array, exact: NDArray[Any]) -> float:
+        prospect = self.prospect(query.attrs, counts)
         error = min(float(np.abs(exact - np.maximum(counts, 0.0)).sum()), 4.0 * self.total)
         return prospect.weight * prospect.profile.improvement(
             error, precision=prospect.precision, stddev=self.stddev

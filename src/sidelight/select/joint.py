@@ -1,19 +1,17 @@
 """JAM's score: a marginal's error less what would be left of it, measured or taken from public data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sidelight.data.count_source import ManyCountSource
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal, Query
-from sidelight.select.score import OneScore, Score, answers_of, l1_error
+from sidelight.select.score import ManyAtOnce, l1_error
 
 
 @dataclass(frozen=True)
@@ -27,10 +25,9 @@ class JointCandidate(Marginal):
 
 
 @dataclass(frozen=True, eq=False)
-class JointError(Score):
+class JointError(ManyAtOnce):
     """Score(τ, i) = ‖q_τ(D) − q_τ(p)‖₁ − PredError(τ, i), in counts (spec 6.2)."""
 
-    model: ManyCountSource
     proxies: Mapping[Attrs, NDArray[np.float64]]
     """The public table's counts of each marginal, scaled to n."""
     _: KW_ONLY
@@ -42,11 +39,7 @@ class JointError(Score):
         # Under add-or-remove n is a noisy output, so the proxy is fixed and each term moves by 1.
         return 2 * query.l1(unit)
 
-    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        for place, counts in answers_of(self.model, candidates):
-            yield place, partial(self._score, candidates[place], counts)
-
-    def _score(self, query: Query, counts: NDArray[Any], exact: NDArray[Any]) -> float:
+    def score(self, query: Query, counts: NDArray[np.float64], exact: NDArray[Any]) -> float:
         error = l1_error(exact, counts)
         if isinstance(query, JointCandidate) and query.is_public:
             return error - l1_error(exact, self.proxies[query.attrs])

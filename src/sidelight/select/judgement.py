@@ -22,10 +22,11 @@ from sidelight.select.score import answers_of, l1_error
 
 Array = NDArray[np.float64]
 Said = Callable[[Attrs, Sequence[Array]], tuple[Iterable[Array], NDArray[np.intp]]]
-"""What options say of a marginal, from what a few models say of it: all that is said, and which each says."""
+"""From each model's counts of a marginal to the different counts that the options propose, and to the place
+of each option's own among these."""
 
 OPTIONS = "options, by"
-"""What the event of a contest is about has these words in it, as in "3 options, by 28 queries"."""
+"""Words by which the event of a contest is known, as in "3 options, by 28 queries"."""
 _SLACK = Fraction(1, 2**40)
 """Slack for rounding, as a fraction of n. Errors are summed exactly (``score``) and cut at 4n. The product
 with a weight is rounded once, and so is the curator's sum over all queries and the start: less than 2⁻⁴²."""
@@ -89,7 +90,7 @@ class Contest:
     def _judged(
         self, queries: Sequence[Query], held: Mapping[int, Array], more: Sequence[ManyCountSource]
     ) -> Iterator[tuple[int, Callable[[NDArray[Any]], Array]]]:
-        """The same for a few queries, with what the first model says of them; each other is asked once."""
+        """The same for a few queries, given the first model's answers; every other model is asked once."""
         asked = [queries[place] for place in held]
         others = [dict(answers_of(model, asked)) for model in more] if asked else []
         for number, (place, one) in enumerate(held.items()):

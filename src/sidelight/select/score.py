@@ -1,4 +1,4 @@
-"""What selection maximises: each score is its formula and its sensitivity, in one class.
+"""Scores, which selection maximises: each is its formula and its sensitivity, in one class.
 
 **Rounding.** ``grid`` allows a score two roundings of itself; an error over many cells, summed in floating
 point, takes more. So errors are summed exactly (``l1_error``). A model's answers are public, and are
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight._memory import blocks
-from sidelight.data.count_source import CountSource, ManyCountSource
+from sidelight.data.count_source import CountSource, ManyCountSource, count_each
 from sidelight.data.domain import Attrs
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import Batch
@@ -74,6 +74,21 @@ class _OneByOne(Score):
         return ((place, partial(self.score, query)) for place, query in enumerate(candidates))
 
 
+@dataclass(frozen=True, eq=False)
+class ManyAtOnce(Score):
+    """A score of marginals, which the model counts together."""
+
+    model: ManyCountSource
+
+    @abstractmethod
+    def score(self, query: Query, counts: NDArray[np.float64], exact: NDArray[Any]) -> float:
+        """The score of one marginal, by the model's counts and the exact ones, both flat."""
+
+    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
+        for place, counts in answers_of(self.model, candidates):
+            yield place, partial(self.score, candidates[place], counts)
+
+
 @dataclass(frozen=True)
 class ModelError(_OneByOne):
     """How far the model is from the data on one query, ‖q(D) − q(A)‖₁, less a public penalty per cell."""
@@ -105,20 +120,14 @@ class CellError(_OneByOne):
 
 
 @dataclass(frozen=True, eq=False)
-class LargestError(Score):
+class LargestError(ManyAtOnce):
     """How far the model is off on the worst cell of a marginal: max |M(D) − M(A)|."""
-
-    model: ManyCountSource
 
     def sensitivity(self, unit: Unit, query: Query) -> Fraction:
         # PRIVACY: no cell moves by more than one person's records (spec 1.5), so the largest does not either.
         return Fraction(unit.records) if isinstance(query, Marginal) else query.l1(unit)
 
-    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        for place, counts in answers_of(self.model, candidates):
-            yield place, partial(self._score, counts)
-
-    def _score(self, counts: NDArray[Any], exact: NDArray[Any]) -> float:
+    def score(self, query: Query, counts: NDArray[np.float64], exact: NDArray[Any]) -> float:
         return float(np.abs(exact - counts).max())
 
 
@@ -137,10 +146,9 @@ class SignedError(CellError):
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedError(Score):
-    """AIM's score: w_r (‖M_r(D) − M_r(p)‖₁ − penalty per cell), with a model that answers many at once."""
+class WeightedError(ManyAtOnce):
+    """AIM's score: w_r (‖M_r(D) − M_r(p)‖₁ − penalty per cell)."""
 
-    model: ManyCountSource
     _: KW_ONLY
     weights: Mapping[Attrs, float]
     cell_penalty: float
@@ -156,11 +164,7 @@ class WeightedError(Score):
         heaviest = max(candidates, key=lambda query: self.weights[query.attrs])
         return self.sensitivity(unit, heaviest)
 
-    def each(self, candidates: Sequence[Query]) -> Iterator[tuple[int, OneScore]]:
-        for place, counts in answers_of(self.model, candidates):
-            yield place, partial(self._score, candidates[place], counts)
-
-    def _score(self, query: Query, counts: NDArray[Any], exact: NDArray[Any]) -> float:
+    def score(self, query: Query, counts: NDArray[np.float64], exact: NDArray[Any]) -> float:
         error = np.array([l1_error(exact, counts)])
         return float(self.of_errors([query], error, np.array([exact.size]))[0])
 
@@ -198,10 +202,5 @@ def answers_of(
     model: ManyCountSource, candidates: Sequence[Query]
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """The index of each candidate, and the model's counts of its marginal as a flat vector."""
-    places: dict[Attrs, list[int]] = {}
-    for place, query in enumerate(candidates):
-        places.setdefault(query.attrs, []).append(place)
-    wanted = list(places)
-    for number, counts in model.count_each(wanted):
-        for place in places[wanted[number]]:
-            yield place, counts.reshape(-1)
+    counted = count_each(model, [query.attrs for query in candidates])
+    return ((place, counts.reshape(-1)) for place, counts in counted)

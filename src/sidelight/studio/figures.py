@@ -17,6 +17,8 @@ from sidelight.reports.words import percent, shortened
 Array = NDArray[np.float64]
 
 _MOST_BARS = 40
+_STOPS = 60
+"""Stops of a slider of ε."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 540, 16, 250
 """The corners of the axes of a curve."""
 
@@ -122,15 +124,15 @@ def error_curve(key: str, played: Rehearsal, chosen: float | None) -> str:
     return svg.drawing(key, "Error against ε, rehearsed on public data", f"{told}.", 560, 300, parts)
 
 
-def slider_steps(played: Rehearsal, steps: int = 60) -> list[tuple[float, float, float, float]]:
+def slider_steps(played: Rehearsal) -> list[tuple[float, float, float, float]]:
     """For each stop of the slider: ε, the error to expect, and where its point lies in the picture."""
     name = played.mechanisms[0]
     points = played.of(name)
     axes = _Axes(points)
     first, last = points[0].epsilon, points[-1].epsilon
     found = []
-    for step in range(steps + 1):
-        raw = first * (last / first) ** (step / steps)
+    for step in range(_STOPS + 1):
+        raw = first * (last / first) ** (step / _STOPS)
         epsilon = min(max(float(f"{raw:.2g}"), first), last)
         error = played.error_at(epsilon, name)
         if error is not None:

@@ -30,7 +30,7 @@ from sidelight.errors import InputError
 from sidelight.trees.arrays import Arrays
 from sidelight.trees.clique_layout import CliqueLayout
 from sidelight.trees.junction_tree import JunctionTree
-from sidelight.trees.nesting import inner_order as inner_order  # where others look for it
+from sidelight.trees.nesting import inner_order
 from sidelight.trees.summing import Projection
 
 _MOST_FALL = 450.0

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from sidelight.data.domain import Attrs
 from sidelight.trees.arrays import arrays
 from sidelight.trees.junction_tree import JunctionTree
-from sidelight.trees.sum_product import Calibrator, inner_order
+from sidelight.trees.nesting import inner_order
+from sidelight.trees.sum_product import Calibrator
 from sidelight.trees.summing import Projection
 
 Array = NDArray[np.float64]

@@ -1,47 +1,51 @@
-"""Error bars that agree with measured quality: by degree, and by attribute.
+"""Error bars fitted to measured quality, by degree and by attribute.
 
-What noise and dispersion say of a marginal's error (error_bars.py) is a guess: a mechanism selects what is
-worst, so that what it left is better, and fits smooth away a part of the noise. Measured quality
-(mean_errors.py) tells, with noise of known size, how large the errors of a final model are on average. So two
-numbers of each degree are fitted to it, and one of each attribute:
+What noise and dispersion say of a marginal's error (error_bars.py) is a guess. Mechanisms measure what is
+worst, so what they leave unmeasured is better than the guess; and fits smooth part of the noise away.
+Measured quality (mean_errors.py) is the mean error of the final model, with noise of known size. Two numbers
+of each degree, k and F, are fitted to it, and one number g of each attribute:
 
     V_i = f_i + k (known_i − f_i) + s v_i² / (v_i + s/10),       s = F_d · Π_a g_a²
 
-Here *known* is the variance of noise, and of what a fit did not follow. Keeping counts from being negative
-takes noise out of small ones; where the count μ of a single attribute's value is far above its noise σ (of
-all answers that tell of it together), nothing does: that is f = σ² μ² / (μ² + σ²), unless k is above 1 or
-next to 0. In tables of several attributes f is 0, because answers to other tables tell of them, too. (So a
-table of hundreds of rare values, in which noise is mostly lost, does not take it from tables of two values.)
-v is what drawing records at random gives (dispersion.py), in marginals that nobody measured as a whole. There
-s says how far the model is off, but no cell is off by many times what it holds. With λ for a degree, F rises
-and falls with λ², and k falls with √λ where less was measured than guessed. (Where everything was measured, k
-rises with λ² instead of F.)
+- *known* is the variance of noise, and of the distance that a fit keeps from the answers.
+- k is the part of it that is left: keeping counts from being negative takes noise out of small ones.
+- f is firm: nothing takes it out. For the count μ of a single attribute's value, with the noise σ of all
+  answers about it together, f = σ² μ² / (μ² + σ²), nearly all of the noise where μ is far above it. Only k
+  above 1 or next to 0 changes f. For several attributes f is 0, because answers to other tables tell of
+  them, too. (So a table of hundreds of rare values, which loses most of its noise, takes none from tables of
+  two values.)
+- v is the variance that drawing records at random gives (dispersion.py), in marginals that nobody measured as
+  a whole; s says how far the model is off there. The fraction keeps a cell from being off by many times what
+  it holds.
 
-Where a model is reconstructed from answers whose noise is known exactly, as LADDER's and HDMM's are, what is
-done to the answers takes noise out of them, and adds none: k · known is at most the variance of least squares
-(unbiased.py), in every cell. A degree's λ is fitted to its other marginals if there are any: the errors of
-those with exact noise are subtracted from the measured mean, and k is 1. Those errors are smaller than their
-noise, and nobody knows by how much; where that decides what is left of the mean, the prior does.
+One number λ is fitted for each degree. F grows with λ², and k is √λ, at most 1. Where every marginal of the
+degree was measured, there is no F, and for λ above 1 k is λ².
+
+LADDER and HDMM reconstruct their models from answers whose noise is known exactly. Reconstruction takes noise
+out and adds none, so k · known is at most the variance of least squares (unbiased.py), in every cell. Where a
+degree has other marginals, too, λ is fitted to those alone: k is 1, and the errors of the marginals with
+exact noise are subtracted from the measured mean. These are smaller than their noise by a share that is known
+roughly; where that share decides what is left of the mean, the prior does.
 
 A marginal's expected error is E‖x − μ‖₁ / n, where a cell's error is bounded by the records that can be
 there:
 
     e = 1/n Σ_i a_i / (1 + a_i / 2m_i),     a_i = √(2V_i/π),     m_i = 0.9 μ_i + 0.1 n / cells
 
-It is at most 2, as errors are. (Without the bound, noise on many empty cells would be off by many times n.)
+It is at most 2, as errors are. (Without the bound, noise on many empty cells would add up to many times n.)
 
-A measured mean has noise, so its posterior is what k, F and g are fitted to. Priors: the log odds e/(2 − e)
-of the highest degree are normal around the guess, those of a lower degree around what the highest one says
-(around the guess where all noise is exact), and log g around 0. A mean that drowns in its noise leaves the
-guess nearly as it was.
+A measured mean has noise, so k, F and g are fitted to its posterior. Priors: the log odds e/(2 − e) of the
+highest degree are normal around the guess, those of a lower degree around what the highest one says (around
+the guess where all noise is exact), and log g around 0. A mean that drowns in its noise leaves the guess
+nearly as it was.
 
 Where the model rests on public data, the mean error is hardly below what chance alone gives (chance.py). So a
 posterior median below that is weighed against it, each by how well it is known. A measured mean that is below
 it by more than five standard deviations of its noise contradicts chance, and stays as it is: public and
 private records may be the same people's, or private answers may have outweighed few public records.
 
-The constants below were chosen on the tables of benchmarks/utility/coverage.py, without the three that it
-keeps out.
+The constants below were chosen on the tables of benchmarks/utility/coverage.py, but for three that it keeps
+out.
 
 PRIVACY: functions of noisy answers, noisy means and of the model alone; post-processing.
 """
@@ -70,26 +74,27 @@ _EVEN = 0.1
 _GUESSED, _UNGUESSED, _LOWER, _ATTRIBUTE = 0.7, 2.0, 0.5, 0.2
 """Standard deviations of the priors, in logs of odds or of factors."""
 _TOO_LARGE = 0.3
-"""What is guessed of a model is too large by so much, in logs of odds: what is worst was measured."""
+"""The guess of a model's error is too large by so much, in log odds: it comes from the worst marginals."""
 _BELOW = 0.1
-"""How far the mean error may be below what chance alone gives, in logs of odds: a standard deviation."""
+"""Standard deviation, in log odds, by which the mean error may lie below what chance alone gives."""
 _NOTHING_GUESSED = 0.2
-"""An error to begin with where no measurement tried the model."""
+"""The guess of the error where no measurement tried the model."""
 _KEPT, _UNSURE = 0.75, 0.3
-"""What is left of the errors of exact noise, which keeping counts from being negative makes smaller; and by
-how much that differs from release to release, relatively."""
+"""The share that is left of the errors of exact noise once counts are kept from being negative; and the
+relative standard deviation of that share from release to release."""
 _PART = 0.1
-"""How far the mean of the marginals used here may be from that of all that were measured, relatively."""
+"""Relative standard deviation between the mean over the marginals used here and that over all measured
+ones."""
 _MOST, _MOST_CELLS = 150, 2**22
-"""Marginals of one degree that calibration uses, and their cells: more would take seconds."""
+"""Most marginals of one degree that calibration uses, and most cells of them together: more take seconds."""
 _SINGLE, _GROUPS = 64, 64
-"""Of one marginal's cells the largest are kept one by one, the others in groups of similar counts."""
+"""A marginal's largest cells are kept one by one, the others in groups of similar counts."""
 _BOUND = 0.1
-"""A cell's error squared is at most its count squared over this."""
+"""A cell's squared error is at most v² over this."""
 _FIRM = 0.05
-"""From this k down measured quality takes away noise of large counts, too."""
+"""Where k is below this, noise of large counts shrinks, too."""
 _ROUNDS = 3
-"""Attributes and degree are fitted in turns; further rounds change nothing that could be seen."""
+"""Rounds in which attributes and degree are fitted in turn; further rounds change nothing that shows."""
 _ALL = slice(None)
 
 
@@ -98,10 +103,10 @@ class Level:
     """How far off tables of one degree are, next to what was guessed."""
 
     known: float
-    """k: what is left of the variance of noise; 1 where noise explains no more than was measured. Exact noise
-    is at most that of least squares, whatever k is."""
+    """k: the factor on the variance of noise. It is below 1 where fits took noise out, and above 1 where
+    noise explains less than was measured. Exact noise is at most that of least squares, whatever k is."""
     model: float
-    """F: the model's error where nobody measured, next to drawing records at random."""
+    """F: the model's variance where nobody measured, next to that of drawing records at random."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +116,7 @@ class Calibration:
     degrees: Mapping[Literal["1", "2", "3"], Level]
     """By the number of attributes; tables of more attributes go by the highest."""
     attributes: Mapping[str, float]
-    """g: by what factor the standard error of tables with this attribute is larger, where nobody measured."""
+    """g: the factor by which the standard error of unmeasured tables with this attribute is larger."""
 
     def __post_init__(self) -> None:
         levels = [part for one in self.degrees.values() for part in (one.known, one.model)]
@@ -130,7 +135,7 @@ class Calibration:
 
 
 def strayed(sampling: Array, dispersion: ArrayLike) -> Array:
-    """The variance of a model's cells: s v, but hardly more than what a cell holds, squared.
+    """The variance of a model's cells: s v, bounded so that no cell is off by many times what it holds.
 
     >>> strayed(np.array([1000.0, 1.0, 0.0]), 8.0).round(2).tolist()
     [7993.61, 4.44, 0.0]
@@ -150,7 +155,7 @@ def expected_errors(variance: Array, estimate: Array, total: float) -> Array:
 
 
 def remaining(known: Array, firm: Array, factor: float) -> Array:
-    """What is left of a variance by a factor k: below 1, what is firm goes last.
+    """A variance multiplied by a factor k; where k is below 1, the firm part of the variance goes last.
 
     >>> remaining(np.array([4.0, 4.0]), np.array([0.0, 3.0]), 0.5).tolist()
     [2.0, 3.5]
@@ -161,7 +166,7 @@ def remaining(known: Array, firm: Array, factor: float) -> Array:
 
 
 def firm_part(noise: Array, estimate: Array) -> Array:
-    """What no fit takes away of noise of this variance: nearly all where a count is far above it.
+    """The part of the noise's variance that no fit takes out: nearly all where a count is far above it.
 
     >>> firm_part(np.array([100.0, 100.0]), np.array([0.0, 1000.0])).round(2).tolist()
     [0.0, 99.99]
@@ -176,11 +181,11 @@ class Parts:
     attrs: Attrs
     estimate: Array
     known: Array
-    """Of noise, and of what the fit did not follow."""
+    """The variance of noise, and of the distance that the fit keeps from the answers."""
     firm: Array
-    """The part of it that a k below 1 takes away last."""
+    """The part of ``known`` that a k below 1 takes out last."""
     sampling: Array
-    """v where the model speaks alone; 0 where noisy answers do."""
+    """v where the counts are the model's alone; 0 where noisy answers tell of them."""
     guessed: float | None
     """F without calibration; None where nothing tells of it."""
     most: Array | None = None
@@ -253,7 +258,7 @@ class _Shapes:
     known: Array
     firm: Array
     most: Array
-    """What k · known is at most; infinite where noise is not known exactly."""
+    """The upper bound of k · known; infinite where noise is not known exactly."""
     sampling: Array
     chance: Array
     room: Array
@@ -268,18 +273,12 @@ class _Shapes:
     @classmethod
     def of(cls, parts_of: PartsOf, wanted: Sequence[Attrs], total: float) -> "_Shapes":
         told = [(one.attrs, one.guessed, _grouped(one, total)) for one in parts_of(wanted)]
-        rows = [row for _, _, row in told]
-        weight, known, firm, most, sampling, chance, room = (
-            np.stack([row[at] for row in rows]) for at in range(7)
-        )
-        return cls(
-            attrs=[attrs for attrs, _, _ in told], guesses=[guess for _, guess, _ in told],
-            weight=weight, known=known, firm=firm, most=most, sampling=sampling, chance=chance, room=room,
-            total=total,
-        )  # fmt: skip
+        attrs, guesses, rows = zip(*told, strict=True)
+        weight, known, firm, most, sampling, chance, room = map(np.stack, zip(*rows, strict=True))
+        return cls(list(attrs), weight, known, firm, most, sampling, chance, room, list(guesses), total)
 
     def take(self, factors: Mapping[str, float]) -> None:
-        """The factors of the attributes."""
+        """Set g² of every marginal, from the factors of the attributes."""
         self.factor = np.array(
             [math.prod(factors.get(attr, 1.0) for attr in attrs) ** 2 for attrs in self.attrs]
         )
@@ -302,7 +301,7 @@ class _Shapes:
 
     @property
     def least(self) -> float:
-        """What chance alone gives for the mean over the marginals that λ is fitted to."""
+        """The mean error that chance alone gives, over the marginals that λ is fitted to."""
         return float(self._expected(self.chance)[self.fitted].mean())
 
     def _expected(self, variance: Array, held: NDArray[np.bool_] | slice = _ALL) -> Array:
@@ -315,7 +314,7 @@ class _Shapes:
         return float(self.errors(scale)[self.fitted].mean())
 
     def rest_of(self, mean: "_Mean") -> "_Mean":
-        """What a measured mean says of the marginals that λ is fitted to."""
+        """The measured mean over the marginals that λ is fitted to, without those of exact noise."""
         share = float(self.fitted.mean())
         if share == 1:
             return mean
@@ -356,15 +355,15 @@ class _Shapes:
 
 
 def _scale(shapes: _Shapes, mean: _Mean, *, odds: float, spread: float) -> float:
-    """λ by which the mean of all expected errors is what was measured, as far as noise lets one see."""
+    """The λ at which the mean of all expected errors is the posterior median of the measured one."""
     found = _posterior(shapes.rest_of(mean), odds=odds, spread=spread, least=_log_odds(shapes.least))
     return _solved(shapes.mean, found)
 
 
 def _posterior(mean: _Mean, *, odds: float, spread: float, least: float) -> float:
-    """The median of the mean error e, where log e/(2 − e) is N(odds, spread²) and the noise is known.
+    """The posterior median of the mean error e, by the prior log e/(2 − e) ~ N(odds, spread²).
 
-    Where that is below the least that chance gives, the two are weighed by how well each is known.
+    A median below the least that chance gives is weighed against that, each by how well it is known.
     """
     grid = np.linspace(-14.0, 7.0, 2000)
     errors = 2 / (1 + np.exp(-grid))
@@ -385,7 +384,7 @@ def _log_odds(error: float) -> float:
 
 
 def _factor(shapes: _Shapes, mean: _Mean, scale: float, factor: float) -> float:
-    """By how much the errors of an attribute's marginals are larger than the degree alone says."""
+    """g of an attribute: e to the posterior mean of log g, given the measured mean of its marginals."""
     held = np.array([mean.name in attrs for attrs in shapes.attrs])
     if not held.any():
         return factor
@@ -402,7 +401,7 @@ def _factor(shapes: _Shapes, mean: _Mean, scale: float, factor: float) -> float:
 
 
 def _some(asked: MeanErrors, mean: _Mean, domain: Domain) -> list[Attrs]:
-    """An even part of a set's marginals: the first of a fixed order that have room together."""
+    """Some of a set's marginals: in a fixed random order, as many as there is room for."""
     order = np.random.default_rng(0).permutation(len(mean.part.places))
     listed = [asked.marginals[mean.part.places[place]] for place in order.tolist()]
     kept: list[Attrs] = []

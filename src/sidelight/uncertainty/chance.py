@@ -2,8 +2,8 @@
 
 Public records of the very distribution that the private ones come from still differ from them, by sampling:
 with R private records for each public one, a private count strays from its public share of n by the variance
-(1 + R) v, where v is what drawing n records gives. No mechanism that rests on public data knows better, but
-by its noisy answers. So the tables of such a release are off by at least about this much on average, however
+(1 + R) v, where v is what drawing n records gives. A mechanism that rests on public data knows better only by
+its noisy answers. So the tables of such a release are off by at least about this much on average, however
 small a noisy mean of their errors happens to be (calibration.py).
 
 v is split by what can be measured. With the shares p of single values, the part that belongs to a set S of a
@@ -43,13 +43,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """What chance leaves of the errors of a release that rests on public records."""
+    """The error that chance leaves to a release that rests on public records."""
 
     domain: Domain
     total: float
     measurements: Sequence[Measurement]
     records: Mapping[str, float]
-    """How many public records tell of each attribute; those that none tells of may be missing."""
+    """How many public records tell of each attribute; attributes that none tells of may be missing."""
     total_stddev: float = 0.0
     """σ_n: the noise in the number of records that the model has."""
     _precise: dict[Attrs, float] = field(default_factory=dict, init=False, repr=False)

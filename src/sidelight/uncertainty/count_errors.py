@@ -1,6 +1,6 @@
 """How far a released count may be off, and why: noise, or the model.
 
-Where some measured marginal holds the attributes asked for, the noise is known: every one that does says
+Where measured marginals hold the attributes asked for, the noise is known: each of these marginals says
 
     y ~ (x, σ²)     with 1/σ² the sum of their precisions on a cell; sums of cells add variances
 
@@ -39,8 +39,8 @@ All of this is a guess of how large errors are. Where quality was measured, both
 (calibration.py), and attributes that nothing told of have an interval, too.
 
 Errors of the model are taken to add up as counts of records drawn at random do. Everything is computed
-from released outputs, and so is free. What it cannot know: whether the marginals that nobody measured are
-like those that somebody did.
+from released outputs, and so is free. Released outputs cannot tell whether the marginals that nobody measured
+are like the measured ones.
 """
 
 import math
@@ -52,7 +52,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sidelight.data.count_source import ManyCountSource
+from sidelight.data.count_source import count_each, margin
 from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement, noise_stddev
 from sidelight.models.model import Model
@@ -108,7 +108,7 @@ class CountErrors:
         self._last: tuple[Attrs, ErrorBars] | None = None
 
     def bars(self, attrs: Attrs) -> ErrorBars:
-        """The counts over these attributes, with their errors; whoever asks again at once gets the same."""
+        """The counts over these attributes, with their errors; those of the last call are kept."""
         if self._last is None or self._last[0] != attrs:
             self._last = attrs, self._bars(attrs)
         return self._last[1]
@@ -119,14 +119,18 @@ class CountErrors:
             return ErrorBars(total, np.zeros(()), np.zeros(()), float(total), "public", sampling=np.zeros(()))
         guessed = self._guessed(attrs, self._model.count(attrs))
         if self._calibration is None or not self._about:
-            # Where nothing was measured, as by DualQuery, cells without a record hide what they hold.
+            # Where nothing was measured, as by DualQuery, the error of a cell without a record is unknown.
             return guessed
-        known, model = self._calibration.level(attrs)
+        return self._fitted(attrs, guessed, self._calibration)
+
+    def _fitted(self, attrs: Attrs, guessed: ErrorBars, calibration: Calibration) -> ErrorBars:
+        """The errors, fitted to measured quality."""
+        known, model = calibration.level(attrs)
         if guessed.unbiased is not None:
             return guessed.scaled(known)
         parts = self._parts(attrs, guessed)
-        if parts.sampling.any() and not self._calibration.tells_of(attrs):
-            # Of pairs alone quality says how far pairs are off: a model that has them right may miss triples.
+        if parts.sampling.any() and not calibration.tells_of(attrs):
+            # Quality of pairs says nothing of triples: a model may have all pairs right, and miss triples.
             if parts.guessed is None and not model:
                 return guessed
             model = max(model, parts.guessed or 0.0)
@@ -148,15 +152,11 @@ class CountErrors:
 
     def parts(self, wanted: Sequence[Attrs]) -> Iterator[Parts]:
         """The variances that calibration weighs, of many marginals in any order."""
-        if isinstance(self._model, ManyCountSource):
-            counted = self._model.count_each(wanted)
-        else:
-            counted = ((place, self._model.count(attrs)) for place, attrs in enumerate(wanted))
-        for place, counts in counted:
+        for place, counts in count_each(self._model, wanted):
             yield self._parts(wanted[place], self._guessed(wanted[place], counts))
 
     def _parts(self, attrs: Attrs, bars: ErrorBars) -> Parts:
-        """What is known, and what drawing at random would give."""
+        """The variance before calibration: of noise, and what drawing records at random would give."""
         assert bars.sampling is not None  # these are whole marginals
         known = np.zeros(bars.estimate.shape) if bars.noise_variance is None else bars.noise_variance
         model = 0.0 if bars.model_variance is None else bars.model_variance
@@ -242,7 +242,7 @@ class CountErrors:
         )  # fmt: skip
 
     def _unbiased(self, attrs: Attrs, shape: tuple[int, ...]) -> Unbiased | None:
-        """What least squares says; None where the answers are not at hand."""
+        """The least-squares counts with their variance; None where the answers are not at hand."""
         answers = self._least_squares
         if answers is None or not answers.holds(attrs):
             return None
@@ -266,7 +266,7 @@ class CountErrors:
         return self._known
 
     def _precision_of_merged(self, attrs: Attrs, shape: tuple[int, ...]) -> Array:
-        """What answers that counted some values together add to the precision of the cells left alone."""
+        """The precision that answers to merged marginals add to the cells which they count singly."""
         added = np.zeros(shape)
         for made in self._merged:
             merged = cast(Merged, made.query)
@@ -332,9 +332,8 @@ class CountErrors:
         for made in self._holding(attrs):
             held = made.query.attrs
             summed = made.precision * domain.size(attrs) / domain.size(held)
-            answered += (
-                summed * stddev**2 * _summed(made.answer.reshape(domain.project(held).shape), held, attrs)
-            )
+            answer = made.answer.reshape(domain.project(held).shape)
+            answered += summed * stddev**2 * margin(answer, held, attrs)
         told = at_one / (at_one + stddev**2)  # hardly anything, of cells that noise swamps
         return _beyond(told, answered - counts, at_one, meant=meant)
 
@@ -351,10 +350,3 @@ def _beyond(told: Array, off: Array, at_one: Array, *, meant: Array) -> float:
     if spread <= 0 or beyond <= 0 or beyond**2 <= chance:
         return 0.0
     return beyond * (1 - chance / beyond**2) / spread
-
-
-def _summed(counts: Array, held: Attrs, attrs: Attrs) -> Array:
-    """A marginal's counts summed down to some of its attributes, axes in the order asked."""
-    rest = tuple(axis for axis, attr in enumerate(held) if attr not in attrs)
-    kept = [attr for attr in held if attr in attrs]
-    return np.asarray(counts.sum(axis=rest).transpose([kept.index(attr) for attr in attrs]))

@@ -191,7 +191,7 @@ class SpreadPrior:
         return float(-np.log(likelihood[one] + 1e-300)) if likelihood.argmax() > one else 0.0
 
     def pooled(self, likelihoods: Iterable[Array]) -> "PooledSpread":
-        """What all measured marginals say together about s on one that was not."""
+        """The predictive distribution of s on an unmeasured marginal, from all measured ones together."""
         shared = self._shared.copy()
         for likelihood in likelihoods:
             shared += np.log(self._own @ likelihood + 1e-300)

@@ -20,7 +20,7 @@ from sidelight.uncertainty.unbiased import Unbiased, each_sum
 Array = NDArray[np.float64]
 Source = Literal["private", "both", "model", "unmeasured", "public"]
 _FREEDOM = 12.0
-"""Degrees of freedom of Student's t: how large one table's errors are is itself known to a factor of 1.5."""
+"""Degrees of freedom of Student's t: the size of one table's errors is itself known to a factor of 1.5."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Reach:
     variance: Array
     """The variance of each value's count, along the axis."""
     share: Array
-    """By how much a cell moves with it; of length 1 along the axis."""
+    """The share of a value's error that moves a cell; of length 1 along the axis."""
 
     def variance_of(self, cells: NDArray[np.bool_], kept: int = 0) -> Array:
         """The variance of sums over some cells, as ``ErrorBars.sum``: those with one value move together."""
@@ -60,14 +60,15 @@ class ErrorBars:
     """None where nothing is known about the model's error: the interval is of noise alone, or missing."""
     total: float
     source: Source
-    """What the counts rest on: noisy answers, answers and public data, the model between them; for some
-    attribute, nothing that was measured; or, of a number of records that is public, itself."""
+    """What the counts rest on. ``private``: noisy answers; ``both``: answers and public data; ``model``: the
+    model, since nothing measured these attributes together; ``unmeasured``: the same, and one of them was
+    never measured at all; ``public``: a number of records that is public."""
     reaches: tuple[Reach, ...] = ()
     """Where the source is the model: how noise reaches it."""
     of_sum: Callable[[Array], float] | None = None
     """Where cells have errors in common, as reconstructed ones do: the variance of a weighted sum of them."""
     common: float = 0.0
-    """Where the sum of all cells is known: minus the covariance that its noise gives any two of them."""
+    """Where the sum of all cells is known: minus the covariance of the noise in any two cells."""
     sampling: Array | None = None
     """v where the model speaks alone, 0 where noisy answers do; None for a sum of cells."""
     is_calibrated: bool = False
@@ -75,7 +76,7 @@ class ErrorBars:
     unbiased: Unbiased | None = None
     """Where the model is a reconstruction: the answers that intervals are of."""
     misplaced: Misplaced | None = None
-    """Where errors were fitted to measured quality, and the model errs: what its misplaced records may do."""
+    """Where errors were fitted to measured quality, and the model errs: the records that it misplaced."""
 
     @property
     def noise_error(self) -> Array | None:
@@ -131,7 +132,7 @@ class ErrorBars:
 
     @property
     def words(self) -> str:
-        """What the interval holds, for people."""
+        """The errors that the interval covers, in a sentence."""
         if self.source == "public":
             return "The number of records is public: it has no noise and no error."
         if self.noise_variance is None and self.model_variance is None:
@@ -198,13 +199,34 @@ class ErrorBars:
             misplaced=None if self.misplaced is None else self.misplaced.each(total_of),
         )  # fmt: skip
 
+    def at(self, cells: NDArray[np.intp]) -> "ErrorBars":
+        """Some cells, each by itself: one column of codes a cell, one line an attribute."""
+        places = np.zeros(1, dtype=np.intp)  # of no attributes, there is one cell
+        if len(cells):
+            places = np.ravel_multi_index(tuple(cells), self.estimate.shape)
+
+        def picked(part: Array) -> Array:
+            return np.asarray(part.reshape(-1)[places])
+
+        noise, model, answers = self.noise_variance, self.model_variance, self.unbiased
+        return ErrorBars(
+            picked(self.estimate),
+            None if noise is None else picked(noise),
+            None if model is None else picked(model),
+            self.total,
+            self.source,
+            is_calibrated=self.is_calibrated,
+            unbiased=None if answers is None else Unbiased(picked(answers.values), picked(answers.variance)),
+            misplaced=None if self.misplaced is None else self.misplaced.each(picked),
+        )
+
     def apart(self) -> "ErrorBars":
-        """The bars without what cells have in common because their sum is known: sums add variances."""
+        """The bars with the noise of cells taken for independent, although their sum is known."""
         noise = self.noise_variance
         return replace(self, noise_variance=None if noise is None else noise + self.common, common=0.0)
 
     def scaled(self, factor: float) -> "ErrorBars":
-        """Of exact noise, the variance by a factor, but at most that of the least-squares answers."""
+        """The bars with the variance of exact noise multiplied, up to that of the least-squares answers."""
         noise, of_sum, answers = self.noise_variance, self.of_sum, self.unbiased
         assert noise is not None
         assert of_sum is not None

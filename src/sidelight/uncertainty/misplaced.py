@@ -1,8 +1,8 @@
 """How far up an interval reaches: records that a model misplaced are somewhere.
 
-An interval is as wide below a count as it is above only where errors are. A model's errors are not: a count
-is never below 0, and it is off by most where the model says little and much is. Of three-way cells that hold
-1% of the records or more, symmetric intervals of MWEM held 84%, and nearly all others were too low
+An interval that is as wide above a count as below it suits symmetric errors. A model's errors are skewed: no
+count is below 0, and the model is off by most where it says that there are few records. Of three-way cells
+that hold 1% of the records or more, symmetric intervals of MWEM held 84%, and nearly all others were too low
 (benchmarks/utility/coverage.py). Two things are asked of the upper end.
 
 **It is right for records, not for cells.** Cells are many and mostly small; people ask about large ones. Who
@@ -50,7 +50,7 @@ def skew(values: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Misplaced:
-    """What records that the model misplaced may add to counts; arrays have the shape of the counts."""
+    """Records that the model misplaced, and that counts may hold; arrays have the shape of the counts."""
 
     room: Array
     """m: how many records are expected in a cell."""
@@ -59,14 +59,14 @@ class Misplaced:
 
     @classmethod
     def of(cls, estimate: Array, total: float, *, share: float) -> Self:
-        """What misplaced records may add to the cells of a table, if this share of all is misplaced."""
+        """The misplaced records that cells of a table may hold, if this share of all is misplaced."""
         even = total / max(estimate.size, 1)
         room = (1 - share) * np.maximum(estimate, 0.0) + share * even
         variance = (share**2 * even) ** 2 * skew(estimate.size)
         return cls(np.maximum(room, 1e-12), np.full(estimate.shape, variance))
 
     def each(self, of: Callable[[Array], Array]) -> Self:
-        """What they may add to sums of cells, or to some of the cells."""
+        """The same for sums of cells, or for some of the cells."""
         return type(self)(of(self.room), of(self.variance))
 
     def reach(self, quantile: float, skewed: Array, stddev: Array) -> Array:

@@ -37,12 +37,12 @@ class Dispersion:
     s: float
     """Variance of the private counts around the model, divided by what chance alone would give."""
     sampling: float
-    """What s would be if the prior were off by its own sampling alone."""
+    """The s of a prior that is off by its own sampling alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDispersion:
-    """What a release tells about the error of its model."""
+    """The error of a release's model, as far as its measurements tell of it."""
 
     levels: Mapping[Kind, float]
     """E[s] after the last trial of each kind; a kind that was never tried has none."""
@@ -64,7 +64,7 @@ def model_error(
     public_attrs: Collection[str] = (),
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None,
 ) -> ModelDispersion | None:
-    """What a release tells about the error of its model; None where it counted no records.
+    """The error of a model, by the measurements that it was fitted to; None where they counted no records.
 
     ``dispersions`` are those of the measured marginals, where the fit weighed a prior against them: s, and
     what s would be if the prior were off by its own sampling alone.

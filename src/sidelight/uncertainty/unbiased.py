@@ -2,8 +2,8 @@
 
 A count that is kept from being negative has a bias. Among many cells without a record, noise puts about as
 much above 0 as below; all that is below has to be taken from somewhere, and cells that hold many records lose
-it. Measured quality is a mean over all cells, and does not tell: fitted to it, intervals of 95% around such
-counts held in 82% of the three-way cells of Pennsylvania at ε = 10. What least squares says of the same
+it. Measured quality, a mean over all cells, does not show this: fitted to it, intervals of 95% around such
+counts held in 82% of the three-way cells of Pennsylvania at ε = 10. The least-squares fit to the same
 answers has no bias, and its noise is known exactly, so an interval of 95% around it holds in 95%, whatever
 the table. It is stretched to hold the count itself.
 
@@ -60,7 +60,7 @@ def each_sum(of_sum: Callable[[Array], float], mask: NDArray[np.bool_], kept: in
 
 
 def least_squares(model: Reconstruction, measurements: Sequence[Measurement]) -> Residuals | Products:
-    """What the answers say by themselves, before counts are kept from being negative."""
+    """The least-squares fit to the answers, before counts are kept from being negative."""
     known = model.known
     if not model.is_clipped:
         return known

@@ -15,7 +15,15 @@ from sidelight.measurement import Measurement
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
 from sidelight.mechanisms.ladder.ladder import Ladder
-from sidelight.mechanisms.ladder.planning import Fade, best_views, covers, left, off, residuals, with_room
+from sidelight.mechanisms.ladder.planning import (
+    Fade,
+    after_measuring,
+    best_views,
+    covers,
+    mean_error,
+    residuals,
+    with_room,
+)
 from sidelight.mechanisms.ladder.shrinking import faded, told_by
 from sidelight.models.residuals import Estimate, centred
 from sidelight.privacy.budget import Budget, Epsilon, Rho
@@ -171,7 +179,7 @@ def test_the_best_views_of_a_small_table_are_the_table_itself_and_of_a_large_one
 def test_the_expected_error_falls_with_more_budget_and_more_records():
     def expected(n, epsilon):
         plan = residuals(best(), FADE, Budget(epsilon=epsilon, delta=1e-9).rho(), UNITS[0], n=n)
-        return off(left(plan, FADE, n=n), n)
+        return mean_error(after_measuring(plan, FADE, n=n), n)
 
     assert expected(1000, 0.1) > expected(1000, 1.0) > expected(1000, 10.0)
     assert expected(100, 1.0) > expected(1000, 1.0) > expected(100_000, 1.0)

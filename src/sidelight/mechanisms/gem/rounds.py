@@ -1,4 +1,4 @@
-"""What GEM and GEM-Pub share: the rounds that train a generator network.
+"""The rounds of GEM and of GEM-Pub, which train a generator network.
 
     G ← the start: random weights, or trained on public data
     for t = 1 … T:
@@ -23,7 +23,7 @@ from sidelight import _check
 from sidelight._memory import check_room
 from sidelight.curator.curator import Curator
 from sidelight.data.domain import Attrs, Domain
-from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.errors import SettingError, TooLargeError
 from sidelight.fit.generator import (
     NOISE,
     Answers,
@@ -37,8 +37,8 @@ from sidelight.fit.generator import (
     room_on,
 )
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
-from sidelight.mechanisms.candidates import check_only_marginals, marginal_stddev
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook, total_and_rest
+from sidelight.mechanisms.candidates import check_asks_attributes, check_only_marginals, marginal_stddev
 from sidelight.mechanisms.paper import Paper
 from sidelight.models.product_mixture import Blocks
 from sidelight.privacy.budget import Cost
@@ -93,7 +93,7 @@ class NetworkRounds(Mechanism):
     at_once: int = 8
     """Most marginals in one step of training."""
     average: float = 0.9
-    """What a round keeps of the moving average of weights, over the last half of the rounds; 0: the last."""
+    """The share of the moving average of weights that a round keeps, in the last half of the rounds."""
     batch: int = 1000
     """Rows of noise (B): the release is a mixture of so many product distributions."""
     latent: int = 128
@@ -125,7 +125,7 @@ class NetworkRounds(Mechanism):
         _check.one_of(("cpu", "cuda"), device=self.device)
 
     _trust: ClassVar[float]
-    """What errors the start may have, in σ of the noise, before MargNet's form trains it away from there."""
+    """Errors, in σ of the noise, that MargNet's form lets the start have before it trains them away."""
 
     @abstractmethod
     def _start(self, domain: Domain, wanted: Sequence[Attrs], public: Any) -> Generator:
@@ -187,10 +187,10 @@ class NetworkRounds(Mechanism):
         return _GEM_SHARE if self.form == "gem" else _MARGNET_SHARE
 
     def _candidates(self, domain: Domain, workload: Workload) -> dict[Attrs, float]:
-        """What may be measured, and how much it counts in MargNet's score."""
+        """The marginals that may be measured, each with its weight in MargNet's score."""
         if self.form == "gem":
             return dict.fromkeys(_wanted(workload), 1.0)
-        return {attrs: weight for attrs, weight in workload.closure(domain).items() if attrs}
+        return workload.closure(domain)
 
     def _score(self, answers: Answers, wanted: Mapping[Attrs, float], stddev: float) -> Score:
         if self.form == "gem":
@@ -210,8 +210,7 @@ class NetworkRounds(Mechanism):
         library(self.device)
         super().check(domain, workload, public)
         check_only_marginals(workload, name=self.name)
-        if not _wanted(workload):
-            raise WorkloadError("the workload asks for the total alone; name at least one attribute.")
+        check_asks_attributes(workload)
         self._check_room(domain, workload)
 
     def _check_room(self, domain: Domain, workload: Workload) -> None:
@@ -235,13 +234,13 @@ class NetworkRounds(Mechanism):
     def noisiest(
         self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit
     ) -> Iterable[Gaussian | Laplace]:
-        total, rest = allotment.split(0 if unit.total_is_public else self.total_share)
+        total, rest = total_and_rest(allotment, self.total_share, unit)
         costs = [total, (rest / self._most(domain, workload)).split(self._share)[1]]
         return [measuring(Marginal(()), cost, unit) for cost in costs if cost]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
         rounds = self._most(domain, workload)
-        _, rest = allotment.split(0 if unit.total_is_public else self.total_share)
+        _, rest = total_and_rest(allotment, self.total_share, unit)
         width = Blocks.of(domain).width
         inputs = [self.latent + self.width * layer for layer in range(self.layers + 1)]
         network = sum(inputs[:-1]) * self.width + inputs[-1] * width
@@ -262,7 +261,7 @@ class NetworkRounds(Mechanism):
 
 def _wanted(workload: Workload) -> list[Attrs]:
     """The workload's marginals, each once."""
-    return [attrs for attrs in dict.fromkeys(workload.attribute_sets) if attrs]
+    return [attrs for attrs in workload.attribute_sets if attrs]
 
 
 def _moved(averaged: Weights | None, weights: Weights, kept: float) -> Weights:

@@ -68,8 +68,8 @@ class HDMM(Mechanism):
     papers = (MCKENNA_2018, XIAO_2023)
 
     objective: Objective = "mean"
-    """What the plan makes small: the squared errors of all cells together, each marginal's times its weight
-    in the workload; or the largest variance of a cell, times that weight."""
+    """The error that the plan makes small: the squared errors of all cells together, each marginal's times
+    its weight in the workload; or the largest variance of a cell, times that weight."""
     reconstruction: Constraint = "non-negative"
     """Whether counts are kept from being negative. ``least-squares`` is unbiased, negative counts and all."""
     max_model_mb: float = 150.0

@@ -60,7 +60,7 @@ class MarginalPlan:
     asked: tuple[NDArray[np.intp], ...]
     """For the marginals of the workload of each degree, one a line, which member each of their subsets is."""
     weights: tuple[Array, ...]
-    """The same for their weights."""
+    """The weight of each of these marginals."""
     variances: Array
     """v_S of each member of the closure."""
 
@@ -70,7 +70,7 @@ class MarginalPlan:
         closure = Closure.of(domain, marginals)
         weights: dict[Attrs, float] = {}
         for attrs, weight in marginals.items():
-            told = tuple(attr for attr in domain.canonical(attrs) if domain.sizes[attr] > 1)
+            told = domain.varying(attrs)
             weights[told] = weights.get(told, 0.0) + weight
         by_degree: dict[int, list[Attrs]] = {}
         for attrs in weights:
@@ -123,8 +123,7 @@ class MarginalPlan:
 
     def holds(self, attrs: Attrs) -> bool:
         """Whether all that these attributes say together is planned for; those of one value say nothing."""
-        domain = self.closure.domain
-        return tuple(a for a in domain.canonical(attrs) if domain.sizes[a] > 1) in self.closure.number
+        return self.closure.domain.varying(attrs) in self.closure.number
 
     def cell_variances(self) -> list[Array]:
         """Variance of a cell of each marginal of the workload, degree by degree, at a joint cost of 1."""
@@ -147,7 +146,7 @@ class MarginalPlan:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """What is measured: each residual as whole numbers, n_S times itself, with n_S² v_S of noise."""
+        """The queries to measure: each residual as whole numbers, n_S times itself, of variance n_S² v_S."""
         sizes = self.closure.domain.sizes
         queries, variances = [], []
         for attrs, cells, variance in zip(
@@ -171,7 +170,7 @@ def weights_of(domain: Domain, workload: Workload) -> dict[Attrs, float]:
 
 def check_asked(domain: Domain, workload: Workload) -> None:
     """Refuse a workload that says nothing, or that holds too many smaller marginals to be listed."""
-    if not any(domain.sizes[attr] > 1 for attrs in workload.attribute_sets for attr in attrs):
+    if not domain.varying(workload.attrs):
         raise WorkloadError(
             "the workload asks for the total alone; name an attribute with more than one value."
         )

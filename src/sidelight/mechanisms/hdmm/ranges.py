@@ -67,8 +67,7 @@ class Boxes:
         """The queries of a workload by attribute set, attributes of one value left out."""
         found: dict[Attrs, list[tuple[Query, float]]] = {}
         for query, weight in zip(workload.queries, workload.weights, strict=True):
-            told = tuple(attr for attr in domain.canonical(query.attrs) if domain.sizes[attr] > 1)
-            found.setdefault(told, []).append((query, weight))
+            found.setdefault(domain.varying(query.attrs), []).append((query, weight))
         return [cls._of(attrs, asked) for attrs, asked in found.items()]
 
     @classmethod
@@ -144,7 +143,7 @@ class ProductPlan:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """What is measured: each product with the noise that its share pays for."""
+        """The queries to measure: each product, with the noise that its share pays for."""
         closure = Closure.of(self.domain, [query.attrs for query in self.queries])
         variances = [
             round_up(query.l2_squared(_ADD_OR_REMOVE) / Fraction(share))

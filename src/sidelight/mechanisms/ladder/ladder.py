@@ -7,11 +7,11 @@
     r ← y, shrunk degree by degree towards what the smaller marginals say                    estimate
     p ← the nearest counts of at least 0                                                  (fit/residuals.py)
 
-Our own. Like HDMM it measures once what was planned beforehand, and selects nothing; unlike it, it expects
-relations to fade, the more attributes they are between. So it measures no relation that noise would swamp,
-and takes noise out of those that it measured (shrinking.py). On tables of few cells it errs least of all
-mechanisms here; on large ones, where a few strong relations are to be found among thousands, those that
-select are closer.
+LADDER is our own. Like HDMM, it measures once what was planned beforehand, and selects nothing. Unlike HDMM,
+it expects relations to fade, the more attributes they are between. So it measures no relation that noise
+would swamp, and takes noise out of those that it measured (shrinking.py). On tables of few cells it errs
+least of all mechanisms here; on large tables, where a few strong relations are to be found among thousands,
+mechanisms that select err less.
 
 It stands on McKenna, Miklau, Hay, Machanavajjhala (2018) and Xiao, He, Zhang, Kifer (2023) for planned noise
 on residuals, on Qardaji, Yang, Li (2014), "PriView", for views that cover a workload, and on Mullins et al.
@@ -31,15 +31,15 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.fit.residuals import ResidualReconstruction
 from sidelight.measurement import Measurement, measuring, measuring_together
-from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
+from sidelight.mechanisms.base import Mechanism, Outcome, Outlook, total_and_rest
 from sidelight.mechanisms.candidates import Oversized, check_only_marginals, marginal_stddev
 from sidelight.mechanisms.hdmm.planning import MarginalPlan, check_asked, check_room, weights_of
 from sidelight.mechanisms.ladder.planning import (
     Fade,
+    after_measuring,
     best_views,
     covers,
-    left,
-    off,
+    mean_error,
     residuals,
     singles_of,
     with_room,
@@ -134,7 +134,7 @@ class Ladder(Mechanism):
         best = self._best(domain, workload)
         if isinstance(allotment, Rho):
             planned = residuals(best, self._fade, allotment, unit, n=n)
-            return off(left(planned, self._fade, n=n), n)
+            return mean_error(after_measuring(planned, self._fade, n=n), n)
         return best_views(best, self._fade, allotment, unit, n=n)[1]
 
     def heard(self, domain: Domain, workload: Workload, rho: Rho, unit: Unit, *, n: float) -> float:
@@ -157,9 +157,9 @@ class Ladder(Mechanism):
         check_room(domain, workload, limit_mb=self.max_model_mb, instead=instead)
 
     def noisiest(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Iterable[Event]:
-        best, rest = self._best(domain, workload), self._rest(allotment, unit)
-        total_cost, _ = allotment.split(self.total_share)
-        counted = [] if unit.total_is_public else [measuring(Marginal(()), total_cost, unit)]
+        best = self._best(domain, workload)
+        total_cost, rest = total_and_rest(allotment, self.total_share, unit)
+        counted = [measuring(Marginal(()), total_cost, unit)] if total_cost else []
         if isinstance(rest, Epsilon):
             most = max(map(len, covers(domain, tuple(best.closure.maximal))))
             return [*counted, measuring(Marginal(()), rest / most, unit)]
@@ -167,8 +167,9 @@ class Ladder(Mechanism):
         return [*counted, measuring_together(best.strategy, rest / 2, unit)]
 
     def outlook(self, domain: Domain, workload: Workload, *, allotment: Cost, unit: Unit) -> Outlook:
-        best, rest = self._best(domain, workload), self._rest(allotment, unit)
+        best = self._best(domain, workload)
         cells = best.closure.cells
+        _, rest = total_and_rest(allotment, self.total_share, unit)
         noise_on = "each number"
         if isinstance(rest, Epsilon):
             most = max(map(len, covers(domain, tuple(best.closure.maximal))))
@@ -176,10 +177,8 @@ class Ladder(Mechanism):
         else:
             noise_on = "a count of the workload, on average"
             scale = float(measuring_together(best.strategy, rest, unit).scale)
-            stddev, number = (
-                float(np.sqrt(scale * np.concatenate(best.cell_variances())).mean()),
-                len(cells) - 1,
-            )
+            stddev = float(np.sqrt(scale * np.concatenate(best.cell_variances())).mean())
+            number = len(cells) - 1
         return Outlook(
             measurements=number,
             stddev=stddev,
@@ -192,10 +191,6 @@ class Ladder(Mechanism):
                 "noise would swamp are left to the model. The noise said here is the most there can be.",
             ),
         )
-
-    def _rest(self, allotment: Cost, unit: Unit) -> Cost:
-        """What is left of an allotment once the records are counted."""
-        return allotment if unit.total_is_public else allotment.split(self.total_share)[1]
 
 
 @lru_cache(maxsize=4)

@@ -1,4 +1,4 @@
-"""What is worth measuring, where relations fade: decided by n, the budget and the workload alone.
+"""Which residuals are worth measuring where relations fade, by n, the budget and the workload alone.
 
     τ_S² = c_S (n/n_S)²           what residual S is expected to be, squared, a dimension
     V_S  = 1/(1/v_S + 1/τ_S²)     what is left of that, once it is measured with variance v_S
@@ -30,12 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
-from sidelight.measurement import stddev_of
-from sidelight.mechanisms.candidates import mib
+from sidelight.mechanisms.candidates import marginal_stddev, mib
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
 from sidelight.privacy.budget import Epsilon, Rho
 from sidelight.privacy.unit import Unit
-from sidelight.queries.query import Marginal, expected_l1_noise
+from sidelight.queries.query import expected_l1_noise
 from sidelight.queries.strategy import Closure
 
 Array = NDArray[np.float64]
@@ -119,12 +118,12 @@ def best_views(
 ) -> tuple[tuple[Attrs, ...], float]:
     """Which whole marginals to measure, each with an equal part of ε; and the error that is expected."""
     found = covers(plan.closure.domain, tuple(plan.closure.maximal))
-    errors = [off(_seen(plan, views, fade, epsilon, unit, n), n) for views in found]
+    errors = [mean_error(_after_views(plan, views, fade, epsilon, unit, n), n) for views in found]
     best = int(np.argmin(errors))
     return found[best], errors[best]
 
 
-def off(plan: MarginalPlan, n: float) -> float:
+def mean_error(plan: MarginalPlan, n: float) -> float:
     """The mean error of the workload's marginals, as a share of n, where cells have these variances."""
     sums = [
         expected_l1_noise(1, 1.0) * np.sqrt(variances) * plan.closure.cells[lines[:, -1]]
@@ -133,20 +132,20 @@ def off(plan: MarginalPlan, n: float) -> float:
     return float(np.minimum(np.concatenate(sums) / max(n, 1.0), 2.0).mean())
 
 
-def left(plan: MarginalPlan, fade: Fade, *, n: float) -> MarginalPlan:
-    """What is expected to be left of every residual, once it is measured with the plan's variances."""
+def after_measuring(plan: MarginalPlan, fade: Fade, *, n: float) -> MarginalPlan:
+    """The plan with the variances that residuals are expected to have once they were measured."""
     tau = fade.expected(plan, n)
     v = plan.variances
     both = np.divide(v * tau, v + tau, out=np.zeros(tau.size), where=v + tau > 0)
     return replace(plan, variances=np.where(v > 0, both, tau))
 
 
-def _seen(
+def _after_views(
     plan: MarginalPlan, views: Sequence[Attrs], fade: Fade, epsilon: Epsilon, unit: Unit, n: float
 ) -> MarginalPlan:
-    """What is expected to be left of every residual, if these views are measured."""
+    """The plan with the variances that residuals are expected to have once these views were measured."""
     closure = plan.closure
-    stddev = stddev_of(Marginal(()), epsilon / len(views), unit)
+    stddev = marginal_stddev(epsilon / len(views), unit)
     variance = min(max(stddev, 1e-6), 1e100) ** 2  # finite for any ε
     precision = np.zeros(len(closure.members))
     for view in views:
@@ -154,7 +153,7 @@ def _seen(
         held = np.array([inside.issuperset(attrs) for attrs in closure.members])
         precision += held * closure.cells / (variance * cells)
     known = np.divide(1.0, precision, out=np.zeros(precision.size), where=precision > 0)
-    return left(replace(plan, variances=known), fade, n=n)
+    return after_measuring(replace(plan, variances=known), fade, n=n)
 
 
 @lru_cache(maxsize=8)

@@ -51,7 +51,7 @@ _LEAST = 1e-3
 def told_by(
     domain: Domain, measurements: Sequence[Measurement], members: Sequence[Attrs]
 ) -> dict[Attrs, Estimate]:
-    """What noisy marginals or residuals say of these residuals, each an inverse-variance mean."""
+    """Estimates of these residuals from noisy marginals or residuals, as inverse-variance means."""
     found: dict[Attrs, Estimate] = {}
     for made in measurements:
         if isinstance(made.query, Residual):
@@ -116,7 +116,7 @@ def _left_of_single(posterior: float, noise: float, total: float, cells: int) ->
 
 
 def _single(told: Estimate, total: float) -> Noisy:
-    """What noisy answers say of one attribute's counts."""
+    """The noisy counts of one attribute, from the estimate of its residual."""
     cells = told.values.size
     stddev = math.sqrt(told.variance * (cells - 1) / cells)
     return Noisy.of(told.values + total / cells, stddev, total=total)
@@ -140,7 +140,7 @@ class _Set:
 
     @property
     def mass(self) -> Array:
-        """What drawing records at random gives: the variance of each cell at s = 1."""
+        """The variance of each cell at s = 1, that of drawing records at random."""
         return np.asarray(self.expected + _LEAST * self.expected.mean())
 
     @property
@@ -155,7 +155,7 @@ class _Set:
         return self.told.values - centred(self.expected)
 
     def likelihood(self, grid: Array) -> Array:
-        """Of each s, up to a factor; cells of a residual are not free, so each counts for less than one."""
+        """The likelihood of each s, up to a factor; cells of a residual are not free, so each counts less."""
         square, mass = self.gap.reshape(-1) ** 2, self.mass.reshape(-1)
         logs = np.empty(grid.size)
         for place, spread in enumerate(grid):
