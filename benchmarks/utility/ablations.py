@@ -82,9 +82,6 @@ PRIVATE: dict[str, Replaced] = {
     "single attributes not moved back": {
         "sidelight.mechanisms.aperture.aperture.kept": lambda model, *_: model,
     },
-    "relations that answers contradict stay": {
-        "sidelight.mechanisms.aperture.aperture.with_false_relations": lambda *_: None,
-    },
     "attributes in doubt all kept, or all left out": {
         "sidelight.mechanisms.aperture.refitting._numbers": lambda _: [],
     },

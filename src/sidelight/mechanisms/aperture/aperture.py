@@ -9,7 +9,6 @@
         y_c ← M_c(D) + 𝒩(0, σ²)                                                                 measure
         s_c ← how far the truth strays from the model, by empirical Bayes from the answers y    free
         p ← argmin  n KL(p ‖ q) + Σ_c (s_c/2σ_c²) ‖n p_c − y_c‖²                                estimate
-    cut off from q, if others were, the attributes whose relations the answers y contradict     free
     t ← other trees, and public records, after the same answers;  u ← no relations, likewise    free
     r ← particles of p mixed with t, or of u, as the arbiter says                               select
     go on with those, beyond what a tree can hold                        select, measure, estimate
@@ -41,10 +40,7 @@ from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.keeping import kept
 from sidelight.mechanisms.aperture.mixing import Mixed, drawn, mixed
 from sidelight.mechanisms.aperture.refitting import (
-    Fitted,
-    refitted,
     taken_in,
-    with_false_relations,
     without_doubted,
     without_false_values,
 )
@@ -170,12 +166,9 @@ class Aperture(Mechanism):
             # ESTIMATE how far it strays from the model, then the model itself.
             beliefs.add(measurements[-1])
             model = beliefs.estimate(model, last=done == plan.rounds - 1)
-        # ESTIMATE anew without the relations that answers contradict, if the arbiter cut off any.
-        cut = [attr for attr in seen.related if attr not in led.related]
-        cut, tree = self._cut_by_answers(cut, (model, beliefs), singles, measurements)
         # ESTIMATE other trees, public records and a tree without public relations; SELECT what is released.
-        mix = Mixed(*tree) if not may_mix else mixed(
-            arbiter, tree, measurements, for_mixture, limit_mb=self.max_model_mb, seed=self.seed
+        mix = Mixed(model, beliefs) if not may_mix else mixed(
+            arbiter, (model, beliefs), measurements, for_mixture, limit_mb=self.max_model_mb, seed=self.seed
         )  # fmt: skip
         released, late = mix.model, list[Measurement]()
         if plan.beyond:
@@ -193,7 +186,7 @@ class Aperture(Mechanism):
             public_marginals=tuple(attrs for attrs in mix.beliefs.prior.sets if len(attrs) > 1),
             marginals=tuple(_opened(mix.beliefs, released, seen)),
             particle_share=self.particle_share if plan.beyond else 0.0,
-            cut=tuple(cut),
+            cut=tuple(attr for attr in seen.related if attr not in led.related),
             is_bare=mix.is_bare,
             records_share=mix.share_beside,
             particle_rounds=len(late),
@@ -248,24 +241,6 @@ class Aperture(Mechanism):
                 break
             made.append(curator.measure(Marginal(asked), part))
         return made
-
-    def _cut_by_answers(
-        self,
-        cut: list[str],
-        tree: Fitted,
-        singles: Sequence[Measurement],
-        measurements: Sequence[Measurement],
-    ) -> tuple[list[str], Fitted]:
-        """If some attributes were cut off, cut off others as long as answers contradict their relations."""
-        model, beliefs = tree
-        while cut:
-            start, _ = taken_in(beliefs.prior, singles, model.total)
-            if (false := with_false_relations(start, beliefs.prior, beliefs.answers)) is None:
-                break
-            cut = [*cut, false]
-            prior = without_false_values(beliefs.prior.without_relations([false]), singles, model.total)
-            model, beliefs = refitted(prior, measurements, model.total, limit_mb=self.max_model_mb)
-        return cut, (model, beliefs)
 
     def _most_rounds(self, closure: Collection[Attrs]) -> MostRounds:
         return most_rounds(

@@ -177,12 +177,12 @@ def cut_off(domain: Domain, related: Sequence[str], sets: NDArray[np.bool_], oth
         for bit, axis in enumerate(held):
             which += sets[:, related.index(attrs[axis])].astype(np.intp) << bit
         after = 2 ** len(held) + np.arange(others)
-        return (*(cut_apart(table, some) for some in _subsets(held)), *answers[1:]), np.append(which, after)
+        return (*(_cut_apart(table, some) for some in _subsets(held)), *answers[1:]), np.append(which, after)
 
     return said
 
 
-def cut_apart(table: Array, axes: Sequence[int]) -> Array:
+def _cut_apart(table: Array, axes: Sequence[int]) -> Array:
     """A marginal with some attributes independent of all others."""
     for axis in axes:
         rest = tuple(other for other in range(table.ndim) if other != axis)

@@ -4,11 +4,10 @@ PRIVACY: functions of public data and of noisy answers; post-processing.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sidelight.measurement import Measurement
-from sidelight.mechanisms.aperture.arbiter import cut_apart
 from sidelight.mechanisms.aperture.evidence import Beliefs, merged_singly
 from sidelight.mechanisms.aperture.reweighting import Reweighting, evenness, lowered
 from sidelight.models.graphical import GraphicalModel
@@ -86,26 +85,6 @@ def without_false_values(prior: Prior, singles: Sequence[Measurement], total: fl
     false = {a for a, gain in gains.items() if gain > math.log(len(gains))}
     false = set(gains) if 2 * len(false) > len(gains) else false
     return prior.without_values(false) if false else prior
-
-
-def with_false_relations(model: GraphicalModel, prior: Prior, answers: Iterable[Measurement]) -> str | None:
-    """The attribute whose public relations these answers contradict most; None if they rather hold.
-
-    ``model`` is the prior after the answers to single attributes alone. Every other answer is held against
-    it, and against the same with an attribute cut off: the false one is what many contradictions share.
-    """
-    as_told, apart = (Beliefs(one, model.total) for one in (prior, prior.without_relations(prior.related)))
-    # Beforehand one attribute is thought to be false.
-    gains = dict.fromkeys(prior.related, -math.log(max(1, len(prior.related))))
-    for one in answers:
-        attrs = one.query.attrs
-        if len(related := [attr for attr in attrs if attr in gains]) > 1:
-            table = model.count(attrs).reshape(prior.domain.project(attrs).shape)
-            before = as_told.log_chance(replace(one, predicted=table.reshape(-1)))
-            for attr in related:
-                cut = cut_apart(table, [attrs.index(attr)]).reshape(-1)
-                gains[attr] += apart.log_chance(replace(one, predicted=cut)) - before
-    return max((attr for attr in gains if gains[attr] > 0), key=lambda attr: gains[attr], default=None)
 
 
 def refitted(prior: Prior, measurements: Sequence[Measurement], total: float, *, limit_mb: float) -> Fitted:

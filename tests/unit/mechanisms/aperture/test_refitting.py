@@ -9,8 +9,6 @@ from sidelight.fit.proportional_fitting import most_likely
 from sidelight.measurement import Measurement
 from sidelight.mechanisms.aperture.refitting import (
     refitted,
-    taken_in,
-    with_false_relations,
     without_doubted,
     without_false_values,
 )
@@ -62,21 +60,6 @@ def test_it_follows_all_answers_and_keeps_public_conditionals_elsewhere(prior):
     public = N * prior.model.count(("a", "b", "c"))
     after = np.abs(tree.count(("a", "b", "c")) - private.count(("a", "b", "c"))).sum()
     assert after < 0.4 * np.abs(public - private.count(("a", "b", "c"))).sum()
-
-
-@pytest.mark.parametrize(("mirrored", "false"), [(None, None), (1, "b")])
-def test_the_false_attribute_is_what_contradictions_share(prior, mirrored, false):
-    codes = table_of(int(N), seed=2, shift=0).codes().copy()
-    if mirrored is not None:
-        codes[:, mirrored] = 3 - codes[:, mirrored]
-    private = Table.of_codes(DOMAIN, codes)
-    told, _ = taken_in(prior, measured(private, *ONES, stddev=30.0), N)
-
-    answers = measured(private, ("a", "b"), ("b", "c"), ("a", "c"), stddev=30.0)
-
-    assert with_false_relations(told, prior, answers) == false
-    # Answers to single attributes say nothing of relations.
-    assert with_false_relations(told, prior, measured(private, *ONES, stddev=30.0)) is None
 
 
 @pytest.mark.parametrize(("false", "believed"), [("a", "bcd"), ("ab", "cd"), ("abc", "")])
