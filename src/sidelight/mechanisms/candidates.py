@@ -46,12 +46,8 @@ def tractable(
     """
     # PRIVACY: sizes follow from the domain and from past selections, both public.
     oracle = _oracle(domain, domain.impossible, frozenset(map(frozenset, measured)))
-    cells = oracle.cells_with_each(wanted)
-    kept = [
-        attrs
-        for attrs, size in zip(wanted, cells, strict=True)
-        if oracle.contains(attrs) or mib(size) <= limit_mb
-    ]
+    fits = oracle.fits_each(wanted, most_cells=limit_mb * 2**20 / BYTES_PER_CELL)
+    kept = [attrs for attrs, is_small in zip(wanted, fits, strict=True) if is_small or oracle.contains(attrs)]
     return kept or [attrs for attrs in wanted if len(attrs) == 1]
 
 
