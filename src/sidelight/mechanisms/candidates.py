@@ -19,8 +19,8 @@ Oversized = Literal["refuse", "skip"]
 
 MOST_CANDIDATES = 25_000
 """Most marginals, with all that lie below them, among which rounds select: all pairs of 200 attributes are
-20,100. Among these AIM by residuals takes three quarters of a minute (benchmarks/speed/wide.py). APERTURE, which
-prices a tree for each in every round, takes more than two minutes among the 5,050 of 100 attributes already."""
+20,100. Among these AIM by residuals takes three quarters of a minute (benchmarks/speed/wide.py). APERTURE,
+which prices a tree for each in every round, takes more than two minutes among the 5,050 of 100 attributes."""
 _MOST_NUMBERS = 2**32
 """Most cells of all candidates together, as declared: a round that compares so many takes a minute or more.
 Values that are modelled in groups (bins.py) are fewer."""

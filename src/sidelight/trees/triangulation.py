@@ -179,8 +179,8 @@ def _cells_of_each(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> list
 def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Words, Booleans]:
     """Eliminate every graph of the stack greedily: its cliques in order, and which are maximal.
 
-    Sets of attributes are bits of words. A step changes the prices of few attributes (those around the one
-    that leaves and, by min-fill, those around them), and only these are priced again.
+    Sets of attributes are bits of words. A step changes the prices of few attributes: of those around the one
+    that leaves, and by min-fill, where it adds edges, of those with two neighbours among these.
     """
     stack, attributes, _ = graphs.shape
     near = _packed(graphs)
@@ -204,20 +204,19 @@ def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Wo
             line, new = _members(around[graph] & ~(before | bits[attr]))
             price[graph, attr] += prices.summed(line, new, len(graph)) - prices.own[gone]
             continue
-        # Where all around it were joined already, each loses it, and the edges that it lacked.
-        alone = ~adds_edges[graph]
-        one, other = graph[alone], attr[alone]
-        lacked = _counted(before[alone]) - _counted(around)[one]
-        price[one, other] -= 2 * lacked * _FILL + prices.own[gone[alone]]
-        # Elsewhere it is priced again, as is what two attributes around it have in common.
-        graph, attr = graph[~alone], attr[~alone]
+        # Where it adds no edge, each around it loses it, and so many edges that were missing around it.
+        stays = ~adds_edges[graph]
+        one, other = graph[stays], attr[stays]
+        lacked = _counted(before[stays]) - _counted(around)[one]
+        price[one, other] -= 2 * lacked * _FILL + prices.own[gone[stays]]
+        graph, attr = graph[~stays], attr[~stays]
         if graph.size:
             around[~adds_edges] = 0
             reached = around.copy()
             np.bitwise_or.at(reached, graph, near[graph, attr])
             graph, attr = _members(reached)
-            shared = _counted((near[graph, attr] | bits[attr]) & around[graph]) > 1
-            graph, attr = graph[shared], attr[shared]
+            changes = _counted((near[graph, attr] | bits[attr]) & around[graph]) > 1
+            graph, attr = graph[changes], attr[changes]
             price[graph, attr] = prices.of(graph, attr)
     return cliques, _are_maximal(cliques, when)
 
@@ -240,7 +239,7 @@ class _Prices:
         """The price of some attributes, each in its graph."""
         around = self._near[graph, attr]
         line, other = _members(around)
-        weight = self.own[attr] + self.summed(line, other, len(graph))
+        weight: NDArray[np.int64] = self.own[attr] + self.summed(line, other, len(graph))
         if self._rule == "weight":
             return weight
         shared = _counted(self._near[graph[line], other] & around[line])
