@@ -204,7 +204,7 @@ def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Wo
             line, new = _members(around[graph] & ~(before | bits[attr]))
             price[graph, attr] += prices.summed(line, new, len(graph)) - prices.own[gone]
             continue
-        # Where it adds no edge, each around it loses it, and so many edges that were missing around it.
+        # Where it adds no edge, those around it lose it, with the edges that were missing from it to others.
         stays = ~adds_edges[graph]
         one, other = graph[stays], attr[stays]
         lacked = _counted(before[stays]) - _counted(around)[one]
