@@ -19,8 +19,8 @@ Oversized = Literal["refuse", "skip"]
 
 MOST_CANDIDATES = 25_000
 """Most marginals, with all that lie below them, among which rounds select: all pairs of 200 attributes are
-20,100. Among the 5,050 of 100 attributes AIM by residuals takes half a minute (benchmarks/speed/wide.py).
-Twice the attributes have four times the candidates, and may have twice the rounds."""
+20,100. Among these AIM by residuals takes three quarters of a minute (benchmarks/speed/wide.py). APERTURE,
+which prices a tree for each in every round, takes more than two minutes among the 5,050 of 100 attributes."""
 _MOST_NUMBERS = 2**32
 """Most cells of all candidates together, as declared: a round that compares so many takes a minute or more.
 Values that are modelled in groups (bins.py) are fewer."""
@@ -46,12 +46,8 @@ def tractable(
     """
     # PRIVACY: sizes follow from the domain and from past selections, both public.
     oracle = _oracle(domain, domain.impossible, frozenset(map(frozenset, measured)))
-    cells = oracle.cells_with_each(wanted)
-    kept = [
-        attrs
-        for attrs, size in zip(wanted, cells, strict=True)
-        if oracle.contains(attrs) or mib(size) <= limit_mb
-    ]
+    fits = oracle.fits_each(wanted, most_cells=limit_mb * 2**20 / BYTES_PER_CELL)
+    kept = [attrs for attrs, is_small in zip(wanted, fits, strict=True) if is_small or oracle.contains(attrs)]
     return kept or [attrs for attrs in wanted if len(attrs) == 1]
 
 

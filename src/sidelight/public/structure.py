@@ -112,8 +112,8 @@ def _fitting(
     found: list[Attrs] = []
     for start in range(0, len(ranked), max(1, at_once)):
         some = ranked[start : start + at_once]
-        cells = oracle.cells_with_each(some)
-        found += [attrs for attrs, size in zip(some, cells, strict=True) if size <= most_cells]
+        fits = oracle.fits_each(some, most_cells=most_cells)
+        found += [attrs for attrs, is_small in zip(some, fits, strict=True) if is_small]
         if number is not None and len(found) >= number:
             break
     return found[:number]
@@ -135,6 +135,6 @@ def _apart(
         if len(added) == number or gains[attrs] < gains[ranked[0]] / 2:
             break
         is_apart = all(len(set(attrs) & set(other)) < 2 for other in added)
-        if is_apart and SizeOracle(domain, [*chosen, *added]).cells_with(attrs) <= most_cells:
+        if is_apart and all(SizeOracle(domain, [*chosen, *added]).fits_each([attrs], most_cells=most_cells)):
             added.append(attrs)
     return added

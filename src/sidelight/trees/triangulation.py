@@ -32,14 +32,18 @@ _STACK = 1 << 22
 
 _WORD = np.dtype("<u8")
 """Sixty-four attributes, one bit each."""
-_ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
-"""How many bits of each byte are set."""
+_ONES = np.unpackbits(np.arange(2**16, dtype="<u2").view(np.uint8)).reshape(-1, 16).sum(1, dtype=np.uint8)
+"""How many of sixteen bits are set."""
 _FILL = 2**40
 """What an added edge costs by min-fill; the weight of a clique, which decides between equals, is less."""
 _NEVER = np.iinfo(np.int64).max
 
 Booleans = NDArray[np.bool_]
 Words = NDArray[np.uint64]
+Edges = tuple[tuple[int, int], ...]
+"""Pairs of attributes, by their places."""
+Rule = Literal["weight", "fill"]
+_RULES: tuple[Rule, ...] = ("weight", "fill")
 
 
 class SizeOracle:
@@ -62,7 +66,8 @@ class SizeOracle:
             index = np.flatnonzero(clique).tolist()
             for place in index:
                 self._holding[place].append(_mask(index))
-        self._known: dict[tuple[tuple[int, int], ...], int] = {(): self.cells}
+        self._known: dict[Rule, dict[Edges, int]] = {rule: {(): self.cells} for rule in _RULES}
+        """The size with edges that were priced before, by each order of elimination."""
 
     def contains(self, candidate: Iterable[str]) -> bool:
         """Whether the candidate lies inside a clique already, and so costs nothing."""
@@ -76,15 +81,34 @@ class SizeOracle:
 
     def cells_with_each(self, candidates: Sequence[Attrs]) -> list[int]:
         """Cells of the model with each candidate in turn; the others left out."""
-        # Candidates that add the same edges make the same model: priced once.
         added = [self._edges(candidate) for candidate in candidates]
-        for edges, candidate in zip(added, candidates, strict=True):
-            index = set(self.domain.index(candidate))
-            if edges not in self._known and not any(self._near[place] for place in index):
+        sizes = [self._priced(added, rule) for rule in _RULES]
+        return [min(both) for both in zip(*sizes, strict=True)]
+
+    def fits_each(self, candidates: Sequence[Attrs], *, most_cells: float) -> list[bool]:
+        """Whether the model has at most so many cells with each candidate in turn.
+
+        The second order is tried only for those that the first makes larger.
+        """
+        added = [self._edges(candidate) for candidate in candidates]
+        fitting, left = set[Edges](), list(dict.fromkeys(added))
+        for rule in _RULES:
+            sizes = self._priced(left, rule)
+            fitting |= {edges for edges, size in zip(left, sizes, strict=True) if size <= most_cells}
+            left = [edges for edges in left if edges not in fitting]
+        return [edges in fitting for edges in added]
+
+    def _priced(self, added: Sequence[Edges], rule: Rule) -> list[int]:
+        """Cells of the model with some edges more, by one order of elimination."""
+        # Candidates that add the same edges make the same model: priced once.
+        known = self._known[rule]
+        for edges in added:
+            places = {place for edge in edges for place in edge}
+            if edges not in known and not any(self._near[place] for place in places):
                 # All of them stood alone: they become one clique, and nothing else changes.
-                sizes = [self.domain.shape[place] for place in index]
-                self._known[edges] = self.cells - sum(sizes) + math.prod(sizes)
-        waiting = [edges for edges in dict.fromkeys(added) if edges not in self._known]
+                sizes = [self.domain.shape[place] for place in places]
+                known[edges] = self.cells - sum(sizes) + math.prod(sizes)
+        waiting = [edges for edges in dict.fromkeys(added) if edges not in known]
         at_once = max(1, _STACK // max(1, len(self.domain) ** 2))
         for start in range(0, len(waiting), at_once):
             some = waiting[start : start + at_once]
@@ -92,10 +116,10 @@ class SizeOracle:
             for graph, edges in zip(graphs, some, strict=True):
                 for one, other in edges:
                     graph[one, other] = graph[other, one] = True
-            self._known |= zip(some, _sizes_of_stack(graphs, self.domain.shape), strict=True)
-        return [self._known[edges] for edges in added]
+            known |= zip(some, _cells_of_each(graphs, self.domain.shape, rule), strict=True)
+        return [known[edges] for edges in added]
 
-    def _edges(self, candidate: Attrs) -> tuple[tuple[int, int], ...]:
+    def _edges(self, candidate: Attrs) -> Edges:
         """The edges that a candidate adds to the graph; none where a clique holds it already."""
         if self.contains(candidate):
             return ()
@@ -132,38 +156,31 @@ def smallest_triangulation(graph: Booleans, shape: tuple[int, ...]) -> tuple[Boo
     return best
 
 
-Rule = Literal["weight", "fill"]
-_RULES: tuple[Rule, ...] = ("weight", "fill")
-
-
-def _sizes_of_stack(graphs: Booleans, shape: tuple[int, ...]) -> list[int]:
-    """Cells of the smaller triangulation of each graph."""
-    return [min(pair) for pair in zip(*(_cells_of_each(graphs, shape, rule) for rule in _RULES), strict=True)]
-
-
 def _cells_of_each(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> list[int]:
     cliques, maximal = _eliminate(graphs, shape, rule)
     if not shape:
         return [0] * len(graphs)
-    members = _unpacked(cliques[maximal], len(shape))
-    # Lines of one graph stand together, and each graph has one at least.
+    sets, sizes = cliques[maximal], np.array(shape, dtype=np.int64)
+    # Lines of one graph stand together, and each graph has one at least; so do the members of a line.
     starts = np.concatenate([[0], np.cumsum(maximal.sum(axis=1))[:-1]])
-    logs = members @ np.log2(np.array(shape, dtype=np.float64))
+    line, attr = _members(sets)
+    first = np.flatnonzero(np.diff(line, prepend=-1))
+    products = np.multiply.reduceat(sizes[attr], first)
     # Products that an int64 may be too short for, or a sum of them, are whole numbers of any length.
-    is_long = logs > 62 - len(shape).bit_length()
-    products = np.where(members & ~is_long[:, None], np.array(shape, dtype=np.int64), 1).prod(axis=1)
+    is_long = np.add.reduceat(np.log2(sizes)[attr], first) > 62 - len(shape).bit_length()
     products[is_long] = 0
     totals: list[int] = np.add.reduceat(products, starts).tolist()
-    for line in np.flatnonzero(is_long).tolist():
-        totals[int(np.searchsorted(starts, line, side="right")) - 1] += _cells(members[line], shape)
+    for place in np.flatnonzero(is_long).tolist():
+        members = _unpacked(sets[place], len(shape))
+        totals[int(np.searchsorted(starts, place, side="right")) - 1] += _cells(members, shape)
     return totals
 
 
 def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Words, Booleans]:
     """Eliminate every graph of the stack greedily: its cliques in order, and which are maximal.
 
-    Sets of attributes are bits of words. A step changes the prices of few attributes (those around the one
-    that leaves and, by min-fill, those around them), and only these are priced again.
+    Sets of attributes are bits of words. A step changes the prices of few attributes: of those around the one
+    that leaves, and by min-fill, where it adds edges, of those with two neighbours among these.
     """
     stack, attributes, _ = graphs.shape
     near = _packed(graphs)
@@ -179,15 +196,28 @@ def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Wo
         around = near[every, chosen]
         cliques[:, step] = around | bits[chosen]
         when[every, chosen] = step
-        graph, attr = _unpacked(around, attributes).nonzero()
-        near[graph, attr] = (near[graph, attr] | around[graph]) & ~(bits[attr] | bits[chosen[graph]])
         price[every, chosen] = _NEVER
-        if rule == "fill" and adds_edges.any():
-            # New edges also join what two attributes around them have in common.
-            joined = adds_edges[graph]
-            np.bitwise_or.at(around, graph[joined], near[graph[joined], attr[joined]])
-            graph, attr = _unpacked(around, attributes).nonzero()
-        price[graph, attr] = prices.of(graph, attr)
+        graph, attr = _members(around)
+        gone, before = chosen[graph], near[graph, attr]
+        near[graph, attr] = (before | around[graph]) & ~(bits[attr] | bits[gone])
+        if rule == "weight":
+            line, new = _members(around[graph] & ~(before | bits[attr]))
+            price[graph, attr] += prices.summed(line, new, len(graph)) - prices.own[gone]
+            continue
+        # Where it adds no edge, those around it lose it, with the edges that were missing from it to others.
+        stays = ~adds_edges[graph]
+        one, other = graph[stays], attr[stays]
+        lacked = _counted(before[stays]) - _counted(around)[one]
+        price[one, other] -= 2 * lacked * _FILL + prices.own[gone[stays]]
+        graph, attr = graph[~stays], attr[~stays]
+        if graph.size:
+            around[~adds_edges] = 0
+            reached = around.copy()
+            np.bitwise_or.at(reached, graph, near[graph, attr])
+            graph, attr = _members(reached)
+            changes = _counted((near[graph, attr] | bits[attr]) & around[graph]) > 1
+            graph, attr = graph[changes], attr[changes]
+            price[graph, attr] = prices.of(graph, attr)
     return cliques, _are_maximal(cliques, when)
 
 
@@ -197,12 +227,8 @@ class _Prices:
     def __init__(self, near: Words, shape: tuple[int, ...], rule: Rule) -> None:
         self._near, self._rule = near, rule
         # Whole-number logarithms: sums do not depend on the order in which they are added.
-        self._own = np.rint(np.log2(np.array(shape, dtype=np.float64)) * 2**20).astype(np.int64)
-        # The weight of every byte of a set, so that eight attributes are added at once.
-        in_byte = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-        padded = np.zeros(64 * near.shape[2], dtype=np.int64)
-        padded[: len(shape)] = self._own
-        self._of_byte = padded.reshape(-1, 8) @ in_byte.T.astype(np.int64)
+        self.own = np.rint(np.log2(np.array(shape, dtype=np.float64)) * 2**20).astype(np.int64)
+        """The weight of each attribute alone."""
 
     def of_all(self) -> NDArray[np.int64]:
         """The price of every attribute of every graph, in one line."""
@@ -212,16 +238,18 @@ class _Prices:
     def of(self, graph: NDArray[np.int64], attr: NDArray[np.int64]) -> NDArray[np.int64]:
         """The price of some attributes, each in its graph."""
         around = self._near[graph, attr]
-        weight: NDArray[np.int64] = self._own[attr]
-        for place, byte in enumerate(around.view(np.uint8).T):
-            weight = weight + self._of_byte[place][byte]
+        line, other = _members(around)
+        weight: NDArray[np.int64] = self.own[attr] + self.summed(line, other, len(graph))
         if self._rule == "weight":
             return weight
-        line, other = _unpacked(around, self._near.shape[1]).nonzero()
         shared = _counted(self._near[graph[line], other] & around[line])
-        joined = np.bincount(line, shared, minlength=len(graph)).astype(np.int64)
-        degree = _counted(around)
+        joined = np.bincount(line, shared, len(graph)).astype(np.int64)
+        degree = np.bincount(line, minlength=len(graph))
         return np.asarray((degree * (degree - 1) - joined) * _FILL + weight)
+
+    def summed(self, line: NDArray[np.int64], attr: NDArray[np.int64], lines: int) -> NDArray[np.int64]:
+        """The weights of the attributes of each line together: whole numbers far below 2⁵³."""
+        return np.bincount(line, self.own[attr], lines).astype(np.int64)
 
 
 def _are_maximal(cliques: Words, when: NDArray[np.int64]) -> Booleans:
@@ -233,7 +261,7 @@ def _are_maximal(cliques: Words, when: NDArray[np.int64]) -> Booleans:
     stack, attributes, _ = cliques.shape
     sizes = _counted(cliques)
     maximal = np.ones((stack, attributes), dtype=np.bool_)
-    line, attr = _unpacked(cliques.reshape(stack * attributes, -1), attributes).nonzero()
+    line, attr = _members(cliques.reshape(stack * attributes, -1))
     graph, step = line // attributes, line % attributes
     later = when[graph, attr]
     rest = later > step
@@ -260,9 +288,19 @@ def _unpacked(words: Words, attributes: int) -> Booleans:
     return bits.view(np.bool_)
 
 
+def _members(words: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The line of every member of many sets, and the member, both in order. Most bytes have none."""
+    octets = words.view(np.uint8).reshape(-1)
+    held = np.flatnonzero(octets != 0)
+    bits = np.flatnonzero(np.unpackbits(octets[held], bitorder="little"))
+    line, member = np.divmod(8 * held[bits >> 3] + (bits & 7), 64 * words.shape[-1])
+    return line, member
+
+
 def _counted(words: Words) -> NDArray[np.int64]:
     """How many attributes each set has."""
-    return np.asarray(_ONES[words.view(np.uint8)].sum(axis=-1, dtype=np.int64))
+    # Along the first axis, whole lines are added at once.
+    return np.asarray(_ONES.take(words.view("<u2").T).sum(axis=0, dtype=np.int64).T)
 
 
 def _join(graph: Booleans, index: tuple[int, ...]) -> None:

@@ -66,6 +66,23 @@ def test_a_candidate_is_priced_as_its_own_tree_whether_it_stood_alone_or_not(hel
     assert len(set(found)) > 3
 
 
+@pytest.mark.parametrize("share", [10, 50, 90])
+def test_a_candidate_fits_where_either_order_makes_it_small_enough(share):
+    rng = np.random.default_rng(share)
+    domain = Domain.of({f"x{i}": int(size) for i, size in enumerate(rng.integers(2, 12, 24))})
+    sets = [tuple(rng.choice(domain.attrs[:20], 2, replace=False)) for _ in range(24)]
+    candidates = list(itertools.combinations(domain.attrs, 2))
+    cells = SizeOracle(domain, sets).cells_with_each(candidates)
+    most = float(np.percentile(cells, share))
+    oracle = SizeOracle(domain, sets)
+
+    found = oracle.fits_each(candidates, most_cells=most)
+
+    assert found == [size <= most for size in cells]
+    assert {True, False} == set(found)
+    assert oracle.cells_with_each(candidates) == cells  # though some were tried by one order alone
+
+
 def test_sizes_beyond_a_machine_word_are_exact_on_many_attributes():
     domain = Domain.of({f"x{place}": 3 for place in range(130)})
     oracle = SizeOracle(domain, [domain.attrs[:40], domain.attrs[40:60]])
