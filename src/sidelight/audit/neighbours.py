@@ -46,6 +46,8 @@ class Asked:
     """The values of the other records."""
     times: int = 2
     """How many times the records that the unit allows the planted bug gives the person."""
+    leaves: bool = False
+    """Whether somebody without records takes the person's place, where the unit has names for people."""
 
     @property
     def records(self) -> int:
@@ -55,8 +57,8 @@ class Asked:
     @property
     def tables(self) -> tuple[Table, Table]:
         """Two tables that differ in one person's records: of another value in the second, or not there."""
-        moved = 1 - self.own if self.unit.relation == "replace" else None
-        return self._table(self.own), self._table(moved)
+        is_moved = self.unit.relation == "replace" and not (self.leaves and self.unit.person)
+        return self._table(self.own), self._table(1 - self.own if is_moved else None)
 
     def _table(self, value: int | None) -> Table:
         if self.unit.person is not None:

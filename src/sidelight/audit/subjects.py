@@ -76,6 +76,12 @@ class _Mechanism:
         return Case(tables, statistic, mechanism.allotment(asked.budget))
 
 
+def _barak(**settings: Any) -> Callable[[Asked], Case]:
+    """Half of the budget measures the total where that is private, so the person's records are to move it."""
+    mechanism = _Mechanism("barak", {"passes": 1} | settings)
+    return lambda asked: mechanism(replace(asked, leaves=True))
+
+
 def _dualquery(asked: Asked) -> Case:
     """One round that sees the data, with as large a step as the budget pays for: ρ = s (2ηk/n)²/8.
 
@@ -101,10 +107,8 @@ SUBJECTS: dict[str, Subject] = {
     "hdmm": Subject(case=_Mechanism("hdmm"), is_one_shot=True),
     "ladder": Subject(case=_Mechanism("ladder"), is_one_shot=True),
     "ladder, pure": Subject(case=_Mechanism("ladder", {"accounting": "pure"}), budget=PURE, is_one_shot=True),
-    "barak": Subject(case=_Mechanism("barak", {"passes": 1}), is_one_shot=True),
-    "barak, pure": Subject(
-        case=_Mechanism("barak", {"passes": 1, "accounting": "pure"}), budget=PURE, is_one_shot=True
-    ),
+    "barak": Subject(case=_barak(), is_one_shot=True),
+    "barak, pure": Subject(case=_barak(accounting="pure"), budget=PURE, is_one_shot=True),
     "mwem": Subject(case=_Mechanism("mwem", _ALL_TO_NOISE | {"passes": 1}), is_one_shot=True),
     "mwem, pure": Subject(
         case=_Mechanism("mwem", _ALL_TO_NOISE | {"passes": 1, "accounting": "pure"}),

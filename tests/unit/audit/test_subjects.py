@@ -20,6 +20,16 @@ def test_every_subject_can_be_built_with_and_without_the_planted_bug(name, is_pl
         assert 0 < float(case.claim) <= subject.budget.epsilon
 
 
+@pytest.mark.parametrize("unit", UNITS)
+def test_neighbours_of_barak_differ_in_their_total_wherever_half_the_budget_measures_it(unit):
+    subject = SUBJECTS["barak"]
+    case = subject.case(Asked(unit=UNITS[unit], budget=subject.budget, is_planted=False))
+
+    first, second = (table.records for table in case.neighbours)
+
+    assert first - second == (0 if UNITS[unit].total_is_public else UNITS[unit].records)
+
+
 @pytest.mark.parametrize("name", names())
 def test_every_mechanism_of_the_registry_is_audited(name):
     assert name in SUBJECTS
