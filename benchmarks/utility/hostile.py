@@ -3,6 +3,7 @@
     python benchmarks/utility/hostile.py                                    seed 0 of everything
     python benchmarks/utility/hostile.py --seeds 3 --mechanisms aperture aperture-none
     python benchmarks/utility/hostile.py --print                            only the table, from the results
+    python benchmarks/utility/hostile.py --print --brief                    ratios alone, a line for each lie
     python benchmarks/utility/hostile.py --print --of aperture-before       the same for another mechanism
 
 The lies are in hostile_tables.py; a lie's seed is the run's, so three seeds are three lies of each kind.
@@ -20,6 +21,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,24 @@ RESOLVED = 0.05
 BAR = 1.05
 
 
+@dataclass(frozen=True)
+class Compared:
+    """One cell: APERTURE's errors over seeds, and those of AIM, JAM and APERTURE without public data."""
+
+    data: str
+    epsilon: float
+    lie: str
+    ours: list[float]
+    rivals: list[list[float]]
+    is_resolved: bool
+    """Whether the arbiter can tell 5% of n apart."""
+
+    @property
+    def ratio(self) -> float:
+        """To the best rival."""
+        return mean_and_error(self.ours)[0] / min(mean_and_error(r)[0] for r in self.rivals if r)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=DATA)
@@ -66,10 +86,13 @@ def main() -> None:
                         default=["aim", "aperture-none", "aperture", "jam"])  # fmt: skip
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--print", action="store_true", help="only the table, from the results")
+    parser.add_argument(
+        "--brief", action="store_true", help="with --print: ratios alone, a line for each lie"
+    )
     parser.add_argument("--of", default="aperture", choices=MECHANISMS, help="whose table")
     asked = parser.parse_args()
     if asked.print:
-        print_table(asked.of)
+        print_table(asked.of, brief=asked.brief)
     else:
         run_cells(PATH, cells(asked), measure)
 
@@ -147,12 +170,31 @@ def resolution(epsilon: float) -> float:
     return 2 * Unit("replace").l1 / math.sqrt(8 * share * rho)
 
 
-def print_table(of: str) -> None:
-    """Every cell, what each rival makes of it, and how many are above the bar."""
+def print_table(of: str, *, brief: bool) -> None:
+    """The errors of APERTURE and of its rivals in every cell, or only the ratios; and how many are above the bar."""
+    found = list(compared(of))
+    if brief:
+        _print_ratios(found)
+    else:
+        print(f"| data | ε | lie | {of} | AIM | JAM | none | ratio | resolved |")
+        print("|---" * 9 + "|")
+        for one in found:
+            shown = " | ".join(map(_shown, [one.ours, *one.rivals]))
+            mark = "yes" if one.is_resolved else ""
+            print(f"| {one.data} | {one.epsilon:g} | {one.lie} | {shown} | {one.ratio:.3f} | {mark} |")
+    for is_resolved in (True, False):
+        if ratios := [one.ratio for one in found if one.is_resolved == is_resolved]:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            which = "that the arbiter can resolve" if is_resolved else "below its resolution"
+            print(
+                f"\n{len(ratios)} cells {which}: {sum(r > BAR for r in ratios)} above {BAR}, "
+                f"largest {max(ratios):.3f}, geometric mean {mean:.3f}"
+            )
+
+
+def compared(of: str) -> Iterator[Compared]:
+    """Every cell that was run, beside its rivals."""
     lines, known = read(PATH), read(RESULTS / "jam_grid.csv")
-    print(f"| data | ε | lie | {of} | AIM | JAM | none | ratio | resolved |")
-    print("|---" * 9 + "|")
-    ratios: dict[bool, list[float]] = {True: [], False: []}
     none = "aperture-none" + (BEFORE if of.endswith(BEFORE) else "")
     for data in DATA:
         n = load(data)[0].records
@@ -167,19 +209,25 @@ def print_table(of: str) -> None:
                     _errors(lines, **cell, mechanism=none),
                 ]
                 if ours and any(rivals):
-                    ratio = mean_and_error(ours)[0] / min(mean_and_error(r)[0] for r in rivals if r)
-                    ratios[is_resolved].append(ratio)
-                    shown = " | ".join(map(_shown, [ours, *rivals]))
-                    mark = "yes" if is_resolved else ""
-                    print(f"| {data} | {epsilon:g} | {lie} | {shown} | {ratio:.3f} | {mark} |")
-    for is_resolved, found in ratios.items():
-        if found:
-            mean = math.exp(sum(map(math.log, found)) / len(found))
-            which = "that the arbiter can resolve" if is_resolved else "below its resolution"
-            print(
-                f"\n{len(found)} cells {which}: {sum(r > BAR for r in found)} above {BAR}, "
-                f"largest {max(found):.3f}, geometric mean {mean:.3f}"
-            )
+                    yield Compared(data, epsilon, lie, ours, rivals, is_resolved)
+
+
+def _print_ratios(found: Sequence[Compared]) -> None:
+    """A line for each lie, a column for each table and ε; in brackets where the arbiter cannot tell."""
+    columns = list(dict.fromkeys((one.data, one.epsilon) for one in found))
+    told = {(one.lie, one.data, one.epsilon): one for one in found}
+    print("| lie | " + " | ".join(f"{data}, {epsilon:g}" for data, epsilon in columns) + " |")
+    print("|---" * (1 + len(columns)) + "|")
+    for lie in LIES:
+        cells = [told.get((lie, *column)) for column in columns]
+        shown = [_ratio_shown(one) if one else "" for one in cells]
+        print(f"| {lie} | " + " | ".join(shown) + " |")
+
+
+def _ratio_shown(one: Compared) -> str:
+    if not one.is_resolved:
+        return f"({one.ratio:.2f})"
+    return f"**{one.ratio:.2f}**" if one.ratio > BAR else f"{one.ratio:.2f}"
 
 
 def _aim_cell(data: str, epsilon: float) -> dict[str, Any]:

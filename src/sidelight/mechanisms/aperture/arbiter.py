@@ -46,6 +46,8 @@ _MOST_SETS = 2**14
 _MATTERS = 0.01
 """Mean error, as a share of n, that leaving out public data has to save: less may be made up for by what is
 measured afterwards."""
+_SUSPECT = 0.03
+"""Mean error, as a share of n, that relations have to save beyond that if others are left out as false."""
 _TELLS = 0.1
 """Share of n that the arbiter has to tell apart to be asked: else chance decided, not data."""
 
@@ -109,7 +111,7 @@ class Arbiter:
         contest = Contest(
             models, cut_off(self.curator.domain, related, sets, others),
             weights=self.weights, total=self.total, log_odds=odds_of_cuts(sets, others),
-            handicaps=[0.0] + [_MATTERS * self.total] * (len(sets) + others - 1),
+            handicaps=[h * self.total for h in handicaps_of_cuts(sets, others)],
         )  # fmt: skip
         chosen = self.choose(contest, cost)
         if chosen >= len(sets):
@@ -165,6 +167,12 @@ def odds_of_cuts(sets: NDArray[np.bool_], others: int) -> list[float]:
     attributes, sizes = sets.shape[1], sets.sum(axis=1).tolist()
     even = [math.log(attributes) + math.log(math.comb(attributes, size)) for size in sizes[1:]]
     return [0.0, *(-_FAITH - one for one in even), *[-_FAITH - math.log(max(others, 1))] * others]
+
+
+def handicaps_of_cuts(sets: NDArray[np.bool_], others: int) -> list[float]:
+    """Shares of n: none for all relations; the least for no relations, as in the last of the other models."""
+    some = _MATTERS + _SUSPECT
+    return [0.0, *[some] * (len(sets) - 2), _MATTERS, *[some] * (others - 1), *[_MATTERS] * min(others, 1)]
 
 
 def cut_off(domain: Domain, related: Sequence[str], sets: NDArray[np.bool_], others: int) -> Said:

@@ -19,7 +19,13 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.aperture.aperture import Aperture
-from sidelight.mechanisms.aperture.arbiter import _MOST_SETS, Arbiter, odds_of_cuts, sets_to_cut
+from sidelight.mechanisms.aperture.arbiter import (
+    _MOST_SETS,
+    Arbiter,
+    handicaps_of_cuts,
+    odds_of_cuts,
+    sets_to_cut,
+)
 from sidelight.models.graphical import GraphicalModel
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Rho
@@ -427,3 +433,14 @@ def test_a_candidate_from_an_unpaid_look_is_seen_in_the_chances():
     assert moves[Arbiter].max() <= 100
     # The spoilt one hardly errs on either table: it moved with the data, which its sensitivity does not know.
     assert moves[Peeking][-1] < 1
+
+
+def test_relations_that_are_kept_beside_false_ones_have_to_save_more_than_none():
+    sets = sets_to_cut(4)
+    everything, *some, nothing_related, fewer, nothing = handicaps_of_cuts(sets, 2)
+
+    assert len(sets) == 1 + len(some) + 1
+    assert everything == 0.0
+    assert nothing_related == nothing > 0.0
+    assert min(*some, fewer) > nothing
+    assert handicaps_of_cuts(sets, 0) == [everything, *some, nothing_related]
