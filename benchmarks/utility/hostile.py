@@ -171,7 +171,7 @@ def resolution(epsilon: float) -> float:
 
 
 def print_table(of: str, *, brief: bool) -> None:
-    """The errors of APERTURE and of its rivals in every cell, or only the ratios; and how many are above the bar."""
+    """The errors of APERTURE and its rivals in every cell, or ratios alone; how many are above the bar."""
     found = list(compared(of))
     if brief:
         _print_ratios(found)

@@ -316,7 +316,7 @@ def test_it_is_asked_once_at_the_start_whether_or_not_relations_hold(off):
     assert [event.cost.value for event in asked] == [10 * Fraction(ROOMY.contest_share)]
 
 
-def test_what_is_cut_off_has_to_save_a_hundredth_of_n():
+def test_cutting_off_has_to_save_a_part_of_n_and_more_where_relations_are_left():
     """Beyond its odds."""
     seen, n = [], 1000.0
     curator = SimpleNamespace(domain=DOMAIN, choose=lambda _, contest, cost: seen.append(contest) or 0)
@@ -326,7 +326,8 @@ def test_what_is_cut_off_has_to_save_a_hundredth_of_n():
 
     starts = seen[0].start(10.0)
     assert starts[0] == 0
-    assert starts[1] == pytest.approx(-10 - 10 * (2 + 2 * np.log(5)))
+    assert starts[1] == pytest.approx(-40 - 10 * (2 + 2 * np.log(5)))
+    assert starts[-1] == pytest.approx(-10 - 10 * (2 + np.log(5)))
 
 
 def test_shares_that_could_not_pay_for_both_questions_are_refused():
