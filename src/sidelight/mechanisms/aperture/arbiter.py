@@ -2,7 +2,8 @@
 
     k ~ odds_k · exp(−ε (h_k + Σ_c w_c ‖x_c − μ_c^k‖₁) / 2Δ₁),      Σ_c w_c = 1                  select
 
-h_k is n/100 for options that leave public data out, and 0 for all others.
+h_k is n/100 for options that leave all public relations out, n/25 for those that leave out some of them, and
+0 for all others.
 
 All candidates are functions of public data and of answers that were paid for, so the mean error of each moves
 by Δ₁ of a single marginal, however many marginals and candidates there are (select/judgement.py): a few
