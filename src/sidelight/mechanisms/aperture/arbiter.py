@@ -171,7 +171,10 @@ def odds_of_cuts(sets: NDArray[np.bool_], others: int) -> list[float]:
 
 
 def handicaps_of_cuts(sets: NDArray[np.bool_], others: int) -> list[float]:
-    """Shares of n: none for all relations; the least for no relations, as in the last of the other models."""
+    """What each option has to save, as a share of n: 0 with all public relations, most with some of them.
+
+    The last set cuts off all of them, and the last of the other models has no public data at all.
+    """
     some = _MATTERS + _SUSPECT
     return [0.0, *[some] * (len(sets) - 2), _MATTERS, *[some] * (others - 1), *[_MATTERS] * min(others, 1)]
 
