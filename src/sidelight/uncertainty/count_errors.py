@@ -45,31 +45,57 @@ are like the measured ones.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
-from typing import cast
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sidelight.data.count_source import count_each, margin
+from sidelight.data.count_source import count_each
 from sidelight.data.domain import Attrs
-from sidelight.measurement import Measurement, noise_stddev
+from sidelight.measurement import Measurement
 from sidelight.models.model import Model
-from sidelight.models.products import Products
-from sidelight.models.reconstruction import Reconstruction
-from sidelight.models.residuals import Residuals
-from sidelight.queries.merged import Merged
-from sidelight.queries.query import Fourier, Marginal
-from sidelight.uncertainty.calibration import Calibration, Parts, firm_part, remaining, strayed
+from sidelight.uncertainty.answers import Answers
+from sidelight.uncertainty.calibration import Calibration, Parts, firm_part, strayed
 from sidelight.uncertainty.chance import Chance
+from sidelight.uncertainty.count_noise import CellNoise, CountNoise, KnownNoise, ReachingNoise
 from sidelight.uncertainty.dispersion import variance_at_one
-from sidelight.uncertainty.error_bars import ErrorBars, Reach, Source
+from sidelight.uncertainty.error_bars import ErrorBars, Source
 from sidelight.uncertainty.misplaced import Misplaced, skew
-from sidelight.uncertainty.model_error import ModelDispersion, pairs, pairs_of
-from sidelight.uncertainty.unbiased import Unbiased, least_squares
+from sidelight.uncertainty.model_error import ModelDispersion, pairs
+from sidelight.uncertainty.unbiased import Exact
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Guess:
+    """Error bars before they are fitted to measured quality."""
+
+    bars: ErrorBars
+    sampling: Array
+    """v where the model speaks alone, 0 where noisy answers do."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """The model's counts over some attributes."""
+
+    attrs: Attrs
+    counts: Array
+    total: float
+
+    @cached_property
+    def at_one(self) -> Array:
+        """v: the variance that drawing records at random gives."""
+        return variance_at_one(self.counts, total=self.total, cells=self.counts.size)
+
+    def guess(
+        self, noise: CountNoise | None, model: Array | None, source: Source, *, sampling: Array | None = None
+    ) -> _Guess:
+        """Their errors; noisy answers speak where ``sampling`` is not given."""
+        bars = ErrorBars(self.counts, noise, model, self.total, source)
+        return _Guess(bars, np.zeros(self.counts.shape) if sampling is None else sampling)
 
 
 class CountErrors:
@@ -92,19 +118,13 @@ class CountErrors:
         public data.
         """
         self._model, self._calibration, self._total_is_public = model, calibration, total_is_public
-        self._made = measurements
-        self._measured = [made for made in measurements if isinstance(made.query, Marginal)]
-        self._merged = [made for made in measurements if isinstance(made.query, Merged)]
-        self._pairs = pairs_of(measurements)
-        self._about = {attr for made in measurements for attr in made.query.attrs}
-        self._told = told is not None
-        error = told or ModelDispersion(levels={}, trials={})
-        self._levels, self._untold = error.levels, frozenset(error.untold)
-        public = model.domain.attrs if error.told_by_public is None else error.told_by_public
-        self._told_by_public = frozenset(public)
-        self._chance = chance
-        self._spreads = {frozenset(one.attrs): (one.s, one.sampling) for one in error.spreads}
-        self._singles: dict[str, Array | None] = {}
+        self._answers, self._chance = Answers(model.domain, measurements), chance
+        self._has_told = told is not None
+        self._error = told or ModelDispersion(levels={}, trials={})
+        public = self._error.told_by_public
+        self._told_by_public = frozenset(model.domain.attrs if public is None else public)
+        self._spreads = {frozenset(one.attrs): one for one in self._error.spreads}
+        self._singles: dict[str, CountNoise | None] = {}
         self._last: tuple[Attrs, ErrorBars] | None = None
 
     def bars(self, attrs: Attrs) -> ErrorBars:
@@ -113,229 +133,156 @@ class CountErrors:
             self._last = attrs, self._bars(attrs)
         return self._last[1]
 
+    def parts(self, wanted: Sequence[Attrs]) -> Iterator[Parts]:
+        """The variances that calibration weighs, of many marginals in any order."""
+        for place, counts in count_each(self._model, wanted):
+            yield self._parts(wanted[place], self._guess(wanted[place], counts))
+
     def _bars(self, attrs: Attrs) -> ErrorBars:
         if not attrs and self._total_is_public:
-            total = np.array(self._model.total)
-            return ErrorBars(total, np.zeros(()), np.zeros(()), float(total), "public", sampling=np.zeros(()))
-        guessed = self._guessed(attrs, self._model.count(attrs))
-        if self._calibration is None or not self._about:
+            total, none = np.array(self._model.total), np.zeros(())
+            return ErrorBars(total, CellNoise(none), none, float(total), "public")
+        guess = self._guess(attrs, self._model.count(attrs))
+        if self._calibration is None or not self._answers.attrs:
             # Where nothing was measured, as by DualQuery, the error of a cell without a record is unknown.
-            return guessed
-        return self._fitted(attrs, guessed, self._calibration)
+            return guess.bars
+        return self._fitted(attrs, guess, self._calibration)
 
-    def _fitted(self, attrs: Attrs, guessed: ErrorBars, calibration: Calibration) -> ErrorBars:
+    def _fitted(self, attrs: Attrs, guess: _Guess, calibration: Calibration) -> ErrorBars:
         """The errors, fitted to measured quality."""
-        known, model = calibration.level(attrs)
-        if guessed.unbiased is not None:
-            return guessed.scaled(known)
-        parts = self._parts(attrs, guessed)
+        bars, (known, model) = guess.bars, calibration.level(attrs)
+        parts = self._parts(attrs, guess)
+        noise = None if bars.noise is None else bars.noise.fitted(known, parts.firm)
+        if bars.unbiased is not None:
+            most = bars.unbiased.noise
+            assert isinstance(noise, KnownNoise)
+            assert isinstance(most, KnownNoise)
+            return replace(bars, noise=noise.at_most(most), is_calibrated=True)
         if parts.sampling.any() and not calibration.tells_of(attrs):
             # Quality of pairs says nothing of triples: a model may have all pairs right, and miss triples.
             if parts.guessed is None and not model:
-                return guessed
+                return bars
             model = max(model, parts.guessed or 0.0)
-        noise = guessed.noise_variance
-        left = parts.known if noise is None else parts.known - noise
-        kept = None if noise is None else remaining(noise, parts.firm, known)
-        share = 1.0 if noise is None or kept is None else float(kept.sum() / max(noise.sum(), 1e-300))
+        held_back = parts.known if bars.noise is None else parts.known - bars.noise.variance
         found = replace(
-            guessed,
-            noise_variance=kept,
-            model_variance=known * left + strayed(parts.sampling, model),
-            reaches=tuple(replace(one, variance=known * one.variance) for one in guessed.reaches),
-            common=share * guessed.common,
+            bars,
+            noise=noise,
+            model_variance=known * held_back + strayed(parts.sampling, model),
             is_calibrated=True,
         )
         error = found.expected_error
         assert error is not None
         return replace(found, misplaced=Misplaced.of(found.estimate, found.total, share=error / 2))
 
-    def parts(self, wanted: Sequence[Attrs]) -> Iterator[Parts]:
-        """The variances that calibration weighs, of many marginals in any order."""
-        for place, counts in count_each(self._model, wanted):
-            yield self._parts(wanted[place], self._guessed(wanted[place], counts))
-
-    def _parts(self, attrs: Attrs, bars: ErrorBars) -> Parts:
+    def _parts(self, attrs: Attrs, guess: _Guess) -> Parts:
         """The variance before calibration: of noise, and what drawing records at random would give."""
-        assert bars.sampling is not None  # these are whole marginals
-        known = np.zeros(bars.estimate.shape) if bars.noise_variance is None else bars.noise_variance
+        bars, sampling = guess.bars, guess.sampling
+        noise = np.zeros(bars.estimate.shape) if bars.noise is None else bars.noise.variance
         model = 0.0 if bars.model_variance is None else bars.model_variance
-        known = known + np.where(bars.sampling > 0, 0.0, model)
-        values = math.prod(self._model.domain.size((attr,)) for attr in self._untold & set(attrs))
+        known = noise + np.where(sampling > 0, 0.0, model)
+        values = math.prod(self._model.domain.size((attr,)) for attr in set(self._error.untold) & set(attrs))
         # The model starts from even counts; of many values a few are common, so each is off by more. What
         # is off in the other attributes is multiplied by it.
         known = skew(values) * known + (skew(values) - 1) * bars.estimate**2
         level = None
-        if bars.model_variance is not None and bars.sampling.any():
-            level = float(bars.model_variance.sum() / bars.sampling.sum())
-        most = None if bars.unbiased is None else bars.unbiased.variance
+        if bars.model_variance is not None and sampling.any():
+            level = float(bars.model_variance.sum() / sampling.sum())
+        most = None if bars.unbiased is None else bars.unbiased.noise.variance
         firm = np.zeros(known.shape)
-        if len(attrs) == 1 and most is None and bars.noise_variance is not None:
+        if len(attrs) == 1 and most is None:
             # Of several attributes, answers to other tables that hold some of them take noise out, too.
-            firm = firm_part(bars.noise_variance, bars.estimate)
+            firm = firm_part(noise, bars.estimate)
         chance = None if self._chance is None else self._chance.variance(attrs, bars.estimate)
-        return Parts(attrs, bars.estimate, known, firm, bars.sampling, level, most, chance)
+        return Parts(attrs, bars.estimate, known, firm, sampling, level, most, chance)
 
-    def _guessed(self, attrs: Attrs, counted: ArrayLike) -> ErrorBars:
+    def _guess(self, attrs: Attrs, counted: ArrayLike) -> _Guess:
         """The errors before they are fitted to measured quality."""
-        counts = np.asarray(counted, dtype=np.float64)
-        total = max(self._model.total, 1e-12)
-        at_one = variance_at_one(counts, total=total, cells=counts.size)
-        expected = None
-        known = self._known
-        if known is not None and known.holds(attrs):
-            variance = np.broadcast_to(known.variance(attrs), counts.shape)
-            unbiased = self._unbiased(attrs, counts.shape)
-            if unbiased is not None or self._least_squares is None:
-                return ErrorBars(
-                    counts, variance, np.zeros(counts.shape), total, "private",
-                    of_sum=partial(known.variance_of_sum, attrs), sampling=np.zeros(counts.shape),
-                    unbiased=unbiased,
-                )  # fmt: skip
+        table = _Counts(attrs, np.asarray(counted, dtype=np.float64), max(self._model.total, 1e-12))
+        s = self._level(attrs)
+        exact = None if self._exact is None else self._exact.noise(attrs, table.counts.shape)
+        if self._exact is not None and exact is not None:
+            unbiased = self._exact.unbiased(attrs, table.counts.shape)
+            if unbiased is not None or self._exact.answers is None:
+                guess = table.guess(exact, np.zeros(table.counts.shape), "private")
+                return replace(guess, bars=replace(guess.bars, unbiased=unbiased))
             # A part was left to the model, as LADDER does: that errs most where most records are.
-            expected = float(variance.sum()) / max(float(at_one.sum()), 1e-12)
-        stddev = noise_stddev(self._measured, attrs, self._model.domain)
-        if stddev is None:
-            return self._of_model(attrs, counts, at_one, self._level(attrs) if expected is None else expected)
-        return self._of_answers(attrs, counts, at_one, stddev)
+            s = float(exact.variance.sum()) / max(float(table.at_one.sum()), 1e-12)
+        stddev = self._answers.stddev(attrs)
+        return self._of_model(table, s) if stddev is None else self._of_answers(table, stddev)
 
-    def _of_model(self, attrs: Attrs, counts: Array, at_one: Array, s: float | None) -> ErrorBars:
+    def _of_model(self, table: _Counts, s: float | None) -> _Guess:
         """The errors where nothing measured the attributes together; ``s`` is None where it is unknown."""
-        total = max(self._model.total, 1e-12)
-        source: Source = "unmeasured" if self._about and not self._about.issuperset(attrs) else "model"
+        told = self._answers.attrs
+        source: Source = "unmeasured" if told and not told.issuperset(table.attrs) else "model"
         if s is None:
-            return ErrorBars(counts, None, None, total, source, sampling=at_one)
-        reaches = self._reaches(attrs, counts / total)
-        through = np.sum([reach.variances() for reach in reaches], axis=0) if reaches else None
-        bars = ErrorBars(counts, through, s * at_one, total, source, reaches, sampling=at_one)
-        return self._but_for_merged(attrs, bars)
+            return table.guess(None, None, source, sampling=table.at_one)
+        guess = table.guess(self._reaching(table), s * table.at_one, source, sampling=table.at_one)
+        return self._but_for_merged(table, guess)
 
-    def _of_answers(self, attrs: Attrs, counts: Array, at_one: Array, stddev: float) -> ErrorBars:
+    def _of_answers(self, table: _Counts, stddev: float) -> _Guess:
         """The errors where measured marginals hold the attributes, with this much noise on a cell."""
-        domain, total = self._model.domain, max(self._model.total, 1e-12)
-        alone = np.full(counts.shape, stddev**2)
-        answers = 1 / (1 / alone + self._precision_of_merged(attrs, counts.shape))
+        attrs, at_one = table.attrs, table.at_one
+        alone = np.full(table.counts.shape, stddev**2)
+        answers = 1 / (1 / alone + sum(one.alone / one.variance for one in self._answers.merged(attrs)))
         # Errors of cells that sum to a number that is known have a mean of 0.
         share = answers / answers.sum() if self._total_is_public else 0.0
-        noise, common = answers * (1 - share), float(np.mean(answers * share))
-        if not self._told:
-            return ErrorBars(
-                counts, noise, None, total, "private", common=common, sampling=np.zeros(counts.shape)
-            )
-        finest = max(self._holding(attrs), key=lambda made: made.precision / domain.size(made.query.attrs))
-        spread = self._spreads.get(frozenset(finest.query.attrs))
+        noise = CellNoise(answers * (1 - share), common=float(np.mean(answers * share)))
+        if not self._has_told:
+            return table.guess(noise, None, "private")
+        finest = self._answers.finest(attrs)
+        spread = self._spreads.get(frozenset(finest))
         if spread is None or not attrs:  # no prior tells how many records there are
-            off = self._misfit(attrs, counts, at_one, stddev, meant=alone)
-            return ErrorBars(
-                counts, noise, off * at_one, total, "private", common=common, sampling=np.zeros(counts.shape)
-            )
-        s, sampling = spread
-        least = sampling if len(finest.query.attrs) == 1 else self._levels.get("unmet", s)
-        weight = s * at_one / (s * at_one + answers)
-        model = (1 - weight) ** 2 * max(s, least) * at_one
+            return table.guess(noise, self._misfit(table, stddev, meant=alone) * at_one, "private")
+        least = spread.sampling if len(finest) == 1 else self._error.levels.get("unmet", spread.s)
+        weight = spread.s * at_one / (spread.s * at_one + answers)
+        model = (1 - weight) ** 2 * max(spread.s, least) * at_one
         # Weighted records, in the end, cannot follow all that many precise answers say.
-        off = self._misfit(attrs, counts, at_one, stddev, meant=(1 - weight) ** 2 * answers + model)
+        off = self._misfit(table, stddev, meant=(1 - weight) ** 2 * answers + model)
         is_told = self._told_by_public.issuperset(attrs)
-        return ErrorBars(
-            counts, weight**2 * noise, model + off * at_one, total, "both" if is_told else "private",
+        return table.guess(
+            CellNoise(weight**2 * noise.variance), model + off * at_one, "both" if is_told else "private",
             sampling=at_one,
         )  # fmt: skip
 
-    def _unbiased(self, attrs: Attrs, shape: tuple[int, ...]) -> Unbiased | None:
-        """The least-squares counts with their variance; None where the answers are not at hand."""
-        answers = self._least_squares
-        if answers is None or not answers.holds(attrs):
-            return None
-        variance = np.broadcast_to(answers.variance(attrs), shape)
-        return Unbiased(answers.count(attrs), variance, partial(answers.variance_of_sum, attrs))
-
     @cached_property
-    def _known(self) -> Residuals | Products | None:
-        """The residuals that the model was made from: its own, or those that Fourier coefficients tell of."""
-        if isinstance(self._model, Reconstruction):
-            return self._model.known
-        made = [one for one in self._made if isinstance(one.query, Fourier)]
-        has_total = any(not one.query.attrs for one in made)
-        total = None if has_total else self._model.total
-        return Residuals.of(self._model.domain, made, total=total) if made else None
+    def _exact(self) -> Exact | None:
+        return Exact.of(self._model, self._answers.made)
 
-    @cached_property
-    def _least_squares(self) -> Residuals | Products | None:
-        if isinstance(self._model, Reconstruction):
-            return least_squares(self._model, self._made) if self._made else None
-        return self._known
-
-    def _precision_of_merged(self, attrs: Attrs, shape: tuple[int, ...]) -> Array:
-        """The precision that answers to merged marginals add to the cells which they count singly."""
-        added = np.zeros(shape)
-        for made in self._merged:
-            merged = cast(Merged, made.query)
-            if set(merged.attrs) == set(attrs):
-                turned = [merged.attrs.index(attr) for attr in attrs]
-                added += made.precision * merged.alone.transpose(turned)
-        return added
-
-    def _but_for_merged(self, attrs: Attrs, bars: ErrorBars) -> ErrorBars:
-        """The bars, with the noise of answers in cells that were measured while rare values were merged."""
-        held = [made for made in self._merged if set(made.query.attrs) == set(attrs)]
-        if not held or bars.noise_variance is None or bars.model_variance is None:
-            return bars
-        made, merged = held[0], cast(Merged, held[0].query)
-        shape = self._model.domain.project(merged.attrs).shape
-        turned = [merged.attrs.index(attr) for attr in attrs]
-        alone = merged.alone.transpose(turned)
-        answered = merged.transpose(made.answer, shape).transpose(turned)
-        at_one = variance_at_one(bars.estimate, total=bars.total, cells=alone.size)
-        told = np.where(alone, at_one / (at_one + made.stddev**2), 0.0)
-        off = _beyond(told, answered - bars.estimate, at_one, meant=np.array(made.stddev**2))
-        return replace(
-            bars,
-            noise_variance=np.where(alone, made.stddev**2, bars.noise_variance),
-            model_variance=np.where(alone, off * at_one, bars.model_variance),
-            source="private",
-            reaches=(),
-            sampling=np.where(alone, 0.0, at_one),
-        )
+    def _but_for_merged(self, table: _Counts, guess: _Guess) -> _Guess:
+        """The errors, with the noise of answers in cells that were measured while rare values were merged."""
+        held, bars, at_one = self._answers.merged(table.attrs), guess.bars, table.at_one
+        if not held or bars.noise is None or bars.model_variance is None:
+            return guess
+        merged = held[0]
+        told = np.where(merged.alone, at_one / (at_one + merged.variance), 0.0)
+        off = _beyond(told, merged.counts - table.counts, at_one, meant=np.array(merged.variance))
+        noise = CellNoise(np.where(merged.alone, merged.variance, bars.noise.variance))
+        model = np.where(merged.alone, off * at_one, bars.model_variance)
+        return table.guess(noise, model, "private", sampling=np.where(merged.alone, 0.0, at_one))
 
     def _level(self, attrs: Attrs) -> float | None:
         """The s of marginals like this one; where none was tried, that of the rest, which is larger."""
-        if self._untold & set(attrs):
+        if set(self._error.untold) & set(attrs):
             return None
-        is_met = pairs(attrs) <= self._pairs
-        unmet = self._levels.get("unmet")
-        return self._levels.get("met", unmet) if is_met else unmet
+        unmet = self._error.levels.get("unmet")
+        return self._error.levels.get("met", unmet) if pairs(attrs) <= self._answers.pairs else unmet
 
-    def _reaches(self, attrs: Attrs, shares: Array) -> tuple[Reach, ...]:
-        """The noise of each single attribute whose counts have some."""
-        if len(attrs) < 2:
-            return ()
-        singles = [self._noise_of_single(attr) for attr in attrs]
-        return tuple(
-            Reach(axis, variance, shares.sum(axis=axis, keepdims=True))
-            for axis, variance in enumerate(singles)
-            if variance is not None
-        )
+    def _reaching(self, table: _Counts) -> ReachingNoise | None:
+        """The noise of the single attributes whose counts have some; None where none has."""
+        noises = [self._noise_of(attr) for attr in table.attrs] if len(table.attrs) > 1 else []
+        found = {axis: noise.variance for axis, noise in enumerate(noises) if noise is not None}
+        return ReachingNoise(found, table.counts / table.total) if found else None
 
-    def _noise_of_single(self, attr: str) -> Array | None:
+    def _noise_of(self, attr: str) -> CountNoise | None:
         if attr not in self._singles:
-            self._singles[attr] = self._guessed((attr,), self._model.count((attr,))).noise_variance
+            self._singles[attr] = self._guess((attr,), self._model.count((attr,))).bars.noise
         return self._singles[attr]
 
-    def _holding(self, attrs: Attrs) -> list[Measurement]:
-        """The measured marginals that hold all these attributes."""
-        return [made for made in self._measured if set(attrs) <= set(made.query.attrs)]
-
-    def _misfit(self, attrs: Attrs, counts: Array, at_one: Array, stddev: float, *, meant: Array) -> float:
-        """How far these counts are off from the noisy answers to them, beyond what is meant, as an s."""
-        domain = self._model.domain
-        answered = np.zeros(counts.shape)
-        for made in self._holding(attrs):
-            held = made.query.attrs
-            summed = made.precision * domain.size(attrs) / domain.size(held)
-            answer = made.answer.reshape(domain.project(held).shape)
-            answered += summed * stddev**2 * margin(answer, held, attrs)
-        told = at_one / (at_one + stddev**2)  # hardly anything, of cells that noise swamps
-        return _beyond(told, answered - counts, at_one, meant=meant)
+    def _misfit(self, table: _Counts, stddev: float, *, meant: Array) -> float:
+        """How far the counts are off from the noisy answers to them, beyond what is meant, as an s."""
+        told = table.at_one / (table.at_one + stddev**2)  # hardly anything, of cells that noise swamps
+        off = self._answers.mean(table.attrs) - table.counts
+        return _beyond(told, off, table.at_one, meant=meant)
 
 
 def _beyond(told: Array, off: Array, at_one: Array, *, meant: Array) -> float:

@@ -4,7 +4,6 @@
 and what they are in words.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
@@ -14,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sidelight import _check
 from sidelight.uncertainty.calibration import expected_errors
+from sidelight.uncertainty.count_noise import CellNoise, CountNoise
 from sidelight.uncertainty.misplaced import Misplaced
-from sidelight.uncertainty.unbiased import Unbiased, each_sum
+from sidelight.uncertainty.unbiased import Unbiased
 
 Array = NDArray[np.float64]
 Source = Literal["private", "both", "model", "unmeasured", "public"]
@@ -24,37 +24,11 @@ _FREEDOM = 12.0
 
 
 @dataclass(frozen=True, eq=False)
-class Reach:
-    """How noise in the counts of one attribute reaches the cells of a marginal that holds it."""
-
-    axis: int
-    variance: Array
-    """The variance of each value's count, along the axis."""
-    share: Array
-    """The share of a value's error that moves a cell; of length 1 along the axis."""
-
-    def variance_of(self, cells: NDArray[np.bool_], kept: int = 0) -> Array:
-        """The variance of sums over some cells, as ``ErrorBars.sum``: those with one value move together."""
-        moved, over = np.where(cells, self.share, 0.0), range(kept, self.share.ndim)
-        along = moved.sum(axis=tuple(axis for axis in over if axis != self.axis), keepdims=True)
-        return np.asarray((self._along * along**2).sum(axis=tuple(over)))
-
-    def variances(self) -> Array:
-        """The variance of every cell by itself."""
-        return np.asarray(self._along * self.share**2)
-
-    @property
-    def _along(self) -> Array:
-        shape = [-1 if axis == self.axis else 1 for axis in range(self.share.ndim)]
-        return self.variance.reshape(shape)
-
-
-@dataclass(frozen=True, eq=False)
 class ErrorBars:
     """Counts with what is known about their errors; arrays have the shape of the counts."""
 
     estimate: Array
-    noise_variance: Array | None
+    noise: CountNoise | None
     """None where no noise is known to be in these counts."""
     model_variance: Array | None
     """None where nothing is known about the model's error: the interval is of noise alone, or missing."""
@@ -63,14 +37,6 @@ class ErrorBars:
     """What the counts rest on. ``private``: noisy answers; ``both``: answers and public data; ``model``: the
     model, since nothing measured these attributes together; ``unmeasured``: the same, and one of them was
     never measured at all; ``public``: a number of records that is public."""
-    reaches: tuple[Reach, ...] = ()
-    """Where the source is the model: how noise reaches it."""
-    of_sum: Callable[[Array], float] | None = None
-    """Where cells have errors in common, as reconstructed ones do: the variance of a weighted sum of them."""
-    common: float = 0.0
-    """Where the sum of all cells is known: minus the covariance of the noise in any two cells."""
-    sampling: Array | None = None
-    """v where the model speaks alone, 0 where noisy answers do; None for a sum of cells."""
     is_calibrated: bool = False
     """Whether the errors were fitted to measured quality."""
     unbiased: Unbiased | None = None
@@ -79,9 +45,14 @@ class ErrorBars:
     """Where errors were fitted to measured quality, and the model errs: the records that it misplaced."""
 
     @property
+    def noise_variance(self) -> Array | None:
+        """The variance of the noise in every count."""
+        return None if self.noise is None else self.noise.variance
+
+    @property
     def noise_error(self) -> Array | None:
         """The standard error that noise makes."""
-        return None if self.noise_variance is None else np.sqrt(self.noise_variance)
+        return None if self.noise is None else np.sqrt(self.noise.variance)
 
     @property
     def model_error(self) -> Array | None:
@@ -180,24 +151,18 @@ class ErrorBars:
         def total_of(part: Array) -> Array:
             return np.asarray(np.where(mask, part, 0.0).sum(axis=over))
 
-        whole = total_of(self.estimate)
-        model = None
+        whole, model = total_of(self.estimate), None
         if self.model_variance is not None:
             apart = np.maximum(1 - self.estimate / self.total, 1e-9)
             model = total_of(self.model_variance / apart) * np.maximum(1 - whole / self.total, 0.0)
-        noise = None
-        if self.noise_variance is not None:
-            number = total_of(np.ones(mask.shape))
-            noise = np.maximum(total_of(self.noise_variance + self.common) - self.common * number**2, 0.0)
-        if self.reaches:
-            noise = np.sum([reach.variance_of(mask, kept) for reach in self.reaches], axis=0)
-        if self.of_sum is not None:
-            noise = each_sum(self.of_sum, mask, kept)
-        return ErrorBars(
-            whole, noise, model, self.total, self.source, is_calibrated=self.is_calibrated,
+        return replace(
+            self,
+            estimate=whole,
+            noise=None if self.noise is None else self.noise.sums(mask, kept),
+            model_variance=model,
             unbiased=None if self.unbiased is None else self.unbiased.sum(mask, kept),
             misplaced=None if self.misplaced is None else self.misplaced.each(total_of),
-        )  # fmt: skip
+        )
 
     def at(self, cells: NDArray[np.intp]) -> "ErrorBars":
         """Some cells, each by itself: one column of codes a cell, one line an attribute."""
@@ -208,34 +173,15 @@ class ErrorBars:
         def picked(part: Array) -> Array:
             return np.asarray(part.reshape(-1)[places])
 
-        noise, model, answers = self.noise_variance, self.model_variance, self.unbiased
-        return ErrorBars(
-            picked(self.estimate),
-            None if noise is None else picked(noise),
-            None if model is None else picked(model),
-            self.total,
-            self.source,
-            is_calibrated=self.is_calibrated,
-            unbiased=None if answers is None else Unbiased(picked(answers.values), picked(answers.variance)),
+        return replace(
+            self,
+            estimate=picked(self.estimate),
+            noise=None if self.noise is None else CellNoise(picked(self.noise.variance)),
+            model_variance=None if self.model_variance is None else picked(self.model_variance),
+            unbiased=None if self.unbiased is None else self.unbiased.at(picked),
             misplaced=None if self.misplaced is None else self.misplaced.each(picked),
         )
 
     def apart(self) -> "ErrorBars":
         """The bars with the noise of cells taken for independent, although their sum is known."""
-        noise = self.noise_variance
-        return replace(self, noise_variance=None if noise is None else noise + self.common, common=0.0)
-
-    def scaled(self, factor: float) -> "ErrorBars":
-        """The bars with the variance of exact noise multiplied, up to that of the least-squares answers."""
-        noise, of_sum, answers = self.noise_variance, self.of_sum, self.unbiased
-        assert noise is not None
-        assert of_sum is not None
-        assert answers is not None
-        most = answers.of_sum
-        assert most is not None
-        return replace(
-            self,
-            noise_variance=np.minimum(factor * noise, answers.variance),
-            of_sum=lambda weights: min(factor * of_sum(weights), most(weights)),
-            is_calibrated=True,
-        )
+        return replace(self, noise=self.noise.apart()) if isinstance(self.noise, CellNoise) else self

@@ -11,8 +11,9 @@ from sidelight.models.histogram import Histogram
 from sidelight.queries.merged import Merged
 from sidelight.queries.query import Cell, Marginal
 from sidelight.uncertainty.count_errors import CountErrors
+from sidelight.uncertainty.count_noise import CellNoise, KnownNoise, ReachingNoise
 from sidelight.uncertainty.dispersion import variance_at_one
-from sidelight.uncertainty.error_bars import ErrorBars, Reach
+from sidelight.uncertainty.error_bars import ErrorBars
 from sidelight.uncertainty.model_error import Dispersion, ModelDispersion
 from sidelight.uncertainty.unbiased import Unbiased
 
@@ -297,14 +298,10 @@ def test_sums_of_many_cells_at_once_are_those_of_each(kind, kept):
     counts, noise, model = draw.uniform(1, 9, size=(3, *shape))
     mask = draw.uniform(size=shape) < 0.6
     mask[1] = False
-    reaches = (Reach(0, noise[:, 0, 0], model[:1]), Reach(2, noise[0, 0], model[:, :, :1]))
-    about = {
-        "apart": {},
-        "reached": {"reaches": reaches},
-        "shared": {"of_sum": shared},
-        "unbiased": {"of_sum": shared, "unbiased": Unbiased(model, noise, shared)},
-    }
-    bars = ErrorBars(counts, noise, model, float(counts.sum()), "model", **about[kind])
+    known, reaching = KnownNoise(noise, shared), ReachingNoise({0: noise[:, 0, 0], 2: noise[0, 0]}, model)
+    laws = {"apart": CellNoise(noise), "reached": reaching, "shared": known, "unbiased": known}
+    unbiased = Unbiased(model, known) if kind == "unbiased" else None
+    bars = ErrorBars(counts, laws[kind], model, float(counts.sum()), "model", unbiased=unbiased)
 
     at_once = bars.sum(mask, kept=kept)
 
@@ -316,14 +313,14 @@ def test_sums_of_many_cells_at_once_are_those_of_each(kind, kept):
         for part in ("estimate", "noise_variance", "model_variance"):
             assert getattr(at_once, part)[cell] == pytest.approx(getattr(each, part)), part
         if kind == "unbiased":
-            assert at_once.unbiased.variance[cell] == pytest.approx(shared(own.astype(float)))
+            assert at_once.unbiased.noise.variance[cell] == pytest.approx(shared(own.astype(float)))
             assert at_once.unbiased.values[cell] == pytest.approx(model[own].sum())
 
 
 def test_what_moves_with_one_value_adds_up_before_it_is_squared():
-    share = np.array([[0.5, 0.25, 0.0]])
-    reach = Reach(0, np.array([4.0, 9.0]), share)
+    shares = np.array([[0.3, 0.25, 0.0], [0.2, 0.0, 0.0]])
+    noise = ReachingNoise({0: np.array([4.0, 9.0])}, shares)
 
-    found = reach.variance_of(np.array([[True, True, False], [True, False, True]]))
+    found = noise.sums(np.array([[True, True, False], [True, False, True]])).variance
 
     assert found == pytest.approx(4 * 0.75**2 + 9 * 0.5**2)

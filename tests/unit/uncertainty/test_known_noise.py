@@ -108,11 +108,11 @@ def test_no_error_is_said_to_be_above_the_noise_of_least_squares(surveys):
         assert len(exact) == 14
         for bars in exact:
             for part in (bars, bars.sum(bars.estimate >= np.median(bars.estimate))):
-                sigma = np.sqrt(part.unbiased.variance)
+                sigma = np.sqrt(part.unbiased.noise.variance)
                 assert np.all(part.standard_error <= 1.0001 * sigma)
                 assert part.noise_error == pytest.approx(part.standard_error)
                 assert np.all(np.asarray(part.model_error) == 0)
-            most = np.sqrt(2 / np.pi) * np.sqrt(bars.unbiased.variance).sum() / bars.total
+            most = np.sqrt(2 / np.pi) * np.sqrt(bars.unbiased.noise.variance).sum() / bars.total
             assert bars.expected_error <= 1.0001 * most
 
 
@@ -123,7 +123,7 @@ def test_nor_by_other_mechanisms_whose_noise_is_known(mechanism):
         made = released(mechanism, seed=seed)
         for attrs in (("a",), ("c", "e"), ("a", "b", "c")):
             bars = made.error_bars(attrs)
-            assert np.all(bars.standard_error <= 1.0001 * np.sqrt(bars.unbiased.variance))
+            assert np.all(bars.standard_error <= 1.0001 * np.sqrt(bars.unbiased.noise.variance))
 
 
 def test_a_pair_that_was_left_out_does_not_bear_all_the_noise_of_the_measured_mean(surveys):
@@ -138,4 +138,4 @@ def test_the_card_of_an_older_release_cannot_make_known_noise_larger(surveys):
     wide = Calibration(degrees={"1": Level(known=100.9, model=0.0)}, attributes={})
     bars = CountErrors(made.model, made.measurements, made.card.model_error, wide).bars(("region",))
 
-    assert bars.standard_error == pytest.approx(np.sqrt(bars.unbiased.variance))
+    assert bars.standard_error == pytest.approx(np.sqrt(bars.unbiased.noise.variance))
