@@ -19,6 +19,7 @@ from sidelight.data.columns.column import BinnedColumn, Column, RealColumn
 from sidelight.data.columns.constraints import Constraint, Determines, Order, Sum, highest, in_turn
 from sidelight.data.columns.moment_columns import MomentColumn
 from sidelight.data.decode import Points, points
+from sidelight.data.domain import joined
 
 _TRIES = 30
 
@@ -62,8 +63,8 @@ def make_hold(
     """Change points, in place, so that all constraints hold."""
     columns: dict[str, Column] = {name: one.column for name, one in drawn.items()}
     orders = in_turn(constraints)
-    for group in _joined(orders):
-        _redraw(group, drawn, columns, rng)
+    for _, places in joined(order.names for order in orders):
+        _redraw([orders[place] for place in places], drawn, columns, rng)
     _put_in_order(orders, drawn, columns, highest(constraints, columns))
     for constraint in constraints:
         if isinstance(constraint, Sum):
@@ -78,16 +79,6 @@ def violates(order: Order, drawn: Mapping[str, Drawn], columns: Mapping[str, Col
         unit = order.unit(columns)
         return there & (first.points // unit > second.points // unit)
     return there & (first.points > second.points)
-
-
-def _joined(orders: Sequence[Order]) -> list[list[Order]]:
-    """Orders in groups that share no column."""
-    groups: list[list[Order]] = []
-    for order in orders:
-        near = [group for group in groups if any(set(order.names) & set(other.names) for other in group)]
-        joined = [*(other for group in near for other in group), order]
-        groups = [*(group for group in groups if group not in near), joined]
-    return groups
 
 
 def _redraw(

@@ -153,6 +153,26 @@ class Domain:
             raise WorkloadError(f"unknown attribute {named}; the schema has {listed(self.attrs)}.{guess}")
 
 
+def joined(sets: Iterable[Iterable[str]]) -> list[tuple[Attrs, list[int]]]:
+    """Connected components: the names that sets join, directly or through others, and the sets' places.
+
+    >>> joined([("a", "b"), ("c", "d"), ("b", "e")])
+    [(('c', 'd'), [1]), (('a', 'b', 'e'), [0, 2])]
+    """
+    found: list[tuple[dict[str, None], list[int]]] = []
+    for place, names in enumerate(sets):
+        held, places, apart = dict.fromkeys(names), [place], []
+        for group in found:
+            if group[0].keys().isdisjoint(held):
+                apart.append(group)
+            else:
+                group[0].update(held)
+                group[1].extend(places)
+                held, places = group
+        found = [*apart, (held, places)]
+    return [(tuple(held), sorted(places)) for held, places in found]
+
+
 def _require_distinct(attrs: Attrs) -> None:
     if len(set(attrs)) < len(attrs):
         twice = sorted(attr for attr, often in Counter(attrs).items() if often > 1)

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from sidelight import _check
-from sidelight.data.domain import Attrs
+from sidelight.data.domain import Attrs, joined
 from sidelight.measurement import Measurement
 from sidelight.models.components import Components
 from sidelight.models.fold import Array, Fold
@@ -58,7 +58,9 @@ class MultiplicativeWeights:
         newest = measurements[-1]
         replayed = measurements if self.passes else [newest]
         model: Dense = start
-        for attrs, group in groups([made for made in replayed if made.query.attrs]):
+        told = [made for made in replayed if made.query.attrs]
+        for attrs, places in joined(made.query.attrs for made in told):
+            group = [told[place] for place in places]
             model = model.refitted(attrs, partial(self._replay, group, newest, start.total))
         return model
 
@@ -122,22 +124,3 @@ class _Replayed:
     def by_cell(self, error: Array) -> Array:
         """q(x) (m − q(A)) for every cell x of the marginal."""
         return error.reshape(self.shape) if self.weights is None else self.weights * error[0]
-
-
-def groups(measurements: Sequence[Measurement]) -> list[tuple[Attrs, list[Measurement]]]:
-    """Measurements by connected component of their attributes, in the order they were made.
-
-    >>> made = [Measurement(Marginal(attrs), np.zeros(4), 1.0) for attrs in ["ab", "cd", "be"]]
-    >>> [(attrs, len(group)) for attrs, group in groups(made)]
-    [(('c', 'd'), 1), (('a', 'b', 'e'), 2)]
-    """
-    found: list[tuple[dict[str, None], list[int]]] = []
-    for index, measurement in enumerate(measurements):
-        attrs, members, apart = dict.fromkeys(measurement.query.attrs), [index], []
-        for group in found:
-            if group[0].keys().isdisjoint(attrs):
-                apart.append(group)
-            else:
-                attrs, members = group[0] | attrs, group[1] + members
-        found = [*apart, (attrs, members)]
-    return [(tuple(attrs), [measurements[index] for index in sorted(members)]) for attrs, members in found]

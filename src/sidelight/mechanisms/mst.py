@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from sidelight import _check
 from sidelight._check import listed
 from sidelight.curator.curator import Curator
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.domain import Attrs, Domain, joined
 from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError
 from sidelight.fit.private_pgm import MirrorDescent
@@ -197,27 +197,13 @@ def _named(domain: Domain, workload: Workload) -> Attrs:
     return domain.canonical(workload.attrs)
 
 
-def joined(pairs: Iterable[Attrs]) -> dict[str, str]:
-    """For each attribute of these pairs one that stands for all that it is joined with.
-
-    >>> joined([("a", "b"), ("c", "d"), ("b", "e")])
-    {'a': 'e', 'b': 'e', 'c': 'd', 'd': 'd', 'e': 'e'}
-    """
-    stands: dict[str, str] = {}
-    for a, b in pairs:
-        old, new = stands.setdefault(a, a), stands.setdefault(b, b)
-        stands = {attr: new if to == old else to for attr, to in stands.items()}
-    return stands
-
-
 def joining(pairs: Sequence[Attrs]) -> int:
     """How many of these pairs it takes to join all that they can join.
 
     >>> joining([("a", "b"), ("b", "c"), ("a", "c")])
     2
     """
-    stands = joined(pairs)
-    return len(stands) - len(set(stands.values()))
+    return sum(len(attrs) - 1 for attrs, _ in joined(pairs))
 
 
 def within(pairs: Sequence[Attrs], chosen: Sequence[int]) -> list[int]:
@@ -226,5 +212,6 @@ def within(pairs: Sequence[Attrs], chosen: Sequence[int]) -> list[int]:
     >>> within([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")], [0, 1])
     [0, 1, 2]
     """
-    stands = joined(pairs[place] for place in chosen)
-    return [place for place, (a, b) in enumerate(pairs) if stands.get(a, a) == stands.get(b, b)]
+    parts = joined(pairs[place] for place in chosen)
+    part_of = {attr: number for number, (attrs, _) in enumerate(parts) for attr in attrs}
+    return [place for place, (a, b) in enumerate(pairs) if a in part_of and part_of[a] == part_of.get(b)]

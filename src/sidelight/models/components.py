@@ -17,7 +17,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from sidelight.data.domain import Attrs, Domain
+from sidelight.data.domain import Attrs, Domain, joined
 from sidelight.data.impossible import possible_cells
 from sidelight.data.table import Table
 from sidelight.errors import ReleaseError
@@ -169,9 +169,6 @@ def joined_by_impossible(domain: Domain) -> list[Attrs]:
     >>> joined_by_impossible(domain)
     [('a', 'c'), ('b',)]
     """
-    groups = [{attr} for attr in domain.attrs]
-    for combination in domain.impossible:
-        touched = [group for group in groups if not group.isdisjoint(combination.attrs)]
-        groups = [group for group in groups if group.isdisjoint(combination.attrs)]
-        groups.append(set().union(*touched))
-    return sorted((domain.canonical(group) for group in groups), key=lambda attrs: domain.index(attrs))
+    alone = [(attr,) for attr in domain.attrs]
+    groups = joined([*alone, *(combination.attrs for combination in domain.impossible)])
+    return sorted((domain.canonical(attrs) for attrs, _ in groups), key=domain.index)

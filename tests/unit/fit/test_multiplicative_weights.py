@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from sidelight.data.domain import Domain
+from sidelight.data.domain import Domain, joined
 from sidelight.errors import SettingError
-from sidelight.fit.multiplicative_weights import MultiplicativeWeights, groups
+from sidelight.fit.multiplicative_weights import MultiplicativeWeights
 from sidelight.measurement import Measurement
 from sidelight.models.components import Components
 from sidelight.models.histogram import Histogram
@@ -153,12 +153,10 @@ def test_each_exact_update_lowers_the_relative_entropy_by_the_square_of_its_erro
         model = after
 
 
-def test_measurements_are_grouped_by_connected_attributes():
-    measurements = [made(Marginal(attrs), np.zeros(1)) for attrs in [("a",), ("b", "c"), ("d",), ("c", "d")]]
+def test_attributes_are_grouped_by_what_joins_them():
+    found = joined([("a",), ("b", "c"), ("d",), ("c", "d")])
 
-    found = groups(measurements)
-
-    assert [(set(attrs), len(group)) for attrs, group in found] == [({"a"}, 1), ({"b", "c", "d"}, 3)]
+    assert [(set(attrs), places) for attrs, places in found] == [({"a"}, [0]), ({"b", "c", "d"}, [1, 2, 3])]
 
 
 def test_without_replay_the_newest_measurement_alone_is_used_once():
