@@ -11,7 +11,8 @@ from sidelight.mechanisms.base import Mechanism
 from sidelight.models.projections import Projections
 from sidelight.models.support import Support
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise

@@ -19,7 +19,8 @@ from sidelight.curator.journal import Journal
 from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.privacy.budget import Budget, Epsilon, Rho
-from sidelight.privacy.ledger import Ledger, MemoryLedger
+from sidelight.privacy.chained_ledger import Ledger
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit

@@ -22,7 +22,8 @@ from sidelight.mechanisms.pmw_pub import PMWPub
 from sidelight.models.support import Support
 from sidelight.models.support_weights import SupportWeights
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.numbers import by_attributes, part
 from sidelight.queries.workload import Workload

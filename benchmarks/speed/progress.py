@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiment import RESULTS, machine
 from sidelight.cli.demo import WITH, released_survey, survey
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.progress import _REFRESHES, Bars, Silent
 from sidelight.testing import SeededNoise
 

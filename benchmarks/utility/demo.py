@@ -22,7 +22,8 @@ from experiment import BENCHMARKS, RESULTS, machine
 from plot import COLOURS
 from sidelight.cli.demo import ALONE, RECIPES, WITH, WITHOUT, errors_of, released_survey, survey
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.progress import Silent
 from sidelight.releases.run import release
 from sidelight.testing import SeededNoise

@@ -10,7 +10,8 @@ from sidelight.privacy.accountant import Accountant
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.chained_ledger import new_run
 from sidelight.privacy.event import Exponential, Gaussian, Laplace
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit

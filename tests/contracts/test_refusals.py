@@ -10,7 +10,8 @@ import sidelight as sl
 from sidelight.errors import InputError, WorkloadError
 from sidelight.mechanisms.registry import mechanism_of
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Cell, Fourier, Linear, Marginal, Range
 from sidelight.queries.workload import Workload

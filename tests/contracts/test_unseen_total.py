@@ -11,7 +11,8 @@ import sidelight as sl
 from sidelight.curator.curator import Curator
 from sidelight.data.table import Table
 from sidelight.privacy.budget import Budget, Rho
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.queries.query import Marginal
 from sidelight.select.score import Score

@@ -13,7 +13,8 @@ from sidelight._html import table
 from sidelight.data.schema import CategoricalColumn, IntegerColumn, Schema
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.event import Laplace
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.testing import SeededNoise
 

@@ -11,7 +11,7 @@ from sidelight.errors import ReleaseError
 
 if TYPE_CHECKING:
     from sidelight.data.schema import Schema
-    from sidelight.privacy.ledger import Ledger
+    from sidelight.privacy.chained_ledger import Ledger
     from sidelight.privacy.noise import NoiseSource
     from sidelight.progress import Progress
     from sidelight.releases.release import Release

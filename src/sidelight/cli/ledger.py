@@ -11,7 +11,7 @@ from sidelight.cli._shared import Json, talk, tell, tell_json, tell_table
 from sidelight.cli.ledger_places import Where
 
 if TYPE_CHECKING:
-    from sidelight.privacy.ledger import Ledger
+    from sidelight.privacy.chained_ledger import Ledger
     from sidelight.privacy.policy import Policy
     from sidelight.privacy.runs import RunSummary
 

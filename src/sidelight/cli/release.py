@@ -30,7 +30,7 @@ from sidelight.errors import BudgetExhausted, ReleaseError, SettingError, Unsave
 
 if TYPE_CHECKING:
     from sidelight.privacy.approval import Approval
-    from sidelight.privacy.ledger import Ledger
+    from sidelight.privacy.chained_ledger import Ledger
     from sidelight.releases.card import Card
     from sidelight.releases.plan import Plan
 

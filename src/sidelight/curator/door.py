@@ -25,8 +25,8 @@ from sidelight.curator.journal import Journal
 from sidelight.errors import CheckpointError
 from sidelight.privacy.accountant import Accountant
 from sidelight.privacy.budget import Cost
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.event import Event
-from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import agreed_unit
 from sidelight.privacy.runs import Payment

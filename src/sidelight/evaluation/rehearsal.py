@@ -26,7 +26,8 @@ from sidelight.errors import DataError, PrivacyWarning, SettingError
 from sidelight.evaluation.workload_errors import workload_error
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.registry import AUTO, mechanism_of
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, Silent, progress_of
 from sidelight.queries.workload import Workload

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from sidelight.errors import PrivacyWarning, UnrecordedWarning
 from sidelight.privacy.chain import Line, promise_line
-from sidelight.privacy.chained_ledger import Ledger as Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.pages import MemoryPages, Pages
-from sidelight.privacy.promise import Promise as Promise
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.replay import replayed
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sidelight.privacy.budget import Epsilon, Rho, Tally
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.policy import Policy
 from sidelight.privacy.promise import Promise

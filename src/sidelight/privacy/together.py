@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from sidelight.errors import LedgerError
 from sidelight.privacy import convert
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.rational import float_up
 from sidelight.privacy.standing import Held
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.statement import Statement
 from sidelight.releases.card import PastRun
 

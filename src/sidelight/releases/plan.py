@@ -25,7 +25,7 @@ from sidelight.mechanisms.by_size import Size
 from sidelight.mechanisms.choice import Choice, choose
 from sidelight.mechanisms.registry import AUTO, mechanism_of
 from sidelight.privacy.budget import Budget, Cost, Epsilon
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.meaning import Meaning
 from sidelight.privacy.promise import MOST_DELTA, agreed_unit, delta_for
 from sidelight.privacy.purpose import Purpose

@@ -22,7 +22,7 @@ from sidelight.data.reading.read import files_of
 from sidelight.data.schema_toml import render
 from sidelight.errors import LedgerError
 from sidelight.privacy.approval import Approval
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.releases.plan import Plan
 from sidelight.releases.public_data import each_given
 from sidelight.sources import source_name

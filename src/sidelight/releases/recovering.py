@@ -9,8 +9,8 @@ from pathlib import Path
 from sidelight.errors import BudgetExhausted, LedgerError
 from sidelight.privacy import moving
 from sidelight.privacy.budget import Cost, Epsilon, Rho
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.event import Event, Gaussian, Laplace
-from sidelight.privacy.ledger import Ledger
 from sidelight.privacy.moving import Gap, gap
 from sidelight.privacy.purpose import Purpose
 from sidelight.releases.card import Card

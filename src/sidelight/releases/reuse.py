@@ -27,7 +27,8 @@ from typing import Any
 from sidelight.data.schema import Schema
 from sidelight.errors import LedgerError, SettingError
 from sidelight.measurement import Measurement
-from sidelight.privacy.ledger import Ledger, MemoryLedger
+from sidelight.privacy.chained_ledger import Ledger
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.unit import Unit
 from sidelight.releases.card import ReusedRelease
 from sidelight.releases.release import Release

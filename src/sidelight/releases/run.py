@@ -27,11 +27,11 @@ from sidelight.errors import (
 from sidelight.mean_errors import NoisyMeans
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.mechanisms.registry import AUTO
-from sidelight.privacy.chained_ledger import new_run
-from sidelight.privacy.ledger import Ledger, MemoryLedger, Promise, warn_unrecorded
+from sidelight.privacy.chained_ledger import Ledger, new_run
+from sidelight.privacy.ledger import MemoryLedger, warn_unrecorded
 from sidelight.privacy.marks import Marks, new_key
 from sidelight.privacy.noise import NoiseSource, SystemNoise
-from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.promise import Promise, agreed_unit
 from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.unit import Unit

@@ -14,8 +14,9 @@ from sidelight.data.table import Table
 from sidelight.mechanisms.base import Outcome
 from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.budget import Epsilon
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.event import Event
-from sidelight.privacy.ledger import Ledger, MemoryLedger
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.releases.card import NO_LEDGER, AskedWorkload, Card, LedgerEntry, PaidAgain, PublicData
 from sidelight.releases.history import history_of

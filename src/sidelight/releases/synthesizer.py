@@ -15,7 +15,7 @@ from sidelight.data.schema import Schema
 from sidelight.errors import NotFittedError, PrivacyWarning, SettingError
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.registry import AUTO
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.noise import NoiseSource
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of

@@ -27,7 +27,8 @@ from sidelight.data.reading.file_format import FileFormat
 from sidelight.data.schema import Schema
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Budget, Rho
-from sidelight.privacy.ledger import Ledger, MemoryLedger
+from sidelight.privacy.chained_ledger import Ledger
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.marks import new_key
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit

@@ -13,7 +13,8 @@ from sidelight import _check
 from sidelight.curator.door import Door
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Budget, Cost
-from sidelight.privacy.ledger import Ledger, MemoryLedger, warn_unrecorded
+from sidelight.privacy.chained_ledger import Ledger
+from sidelight.privacy.ledger import MemoryLedger, warn_unrecorded
 from sidelight.privacy.noise import NoiseSource, SystemNoise
 from sidelight.privacy.promise import Promise, agreed_unit
 from sidelight.privacy.purpose import Purpose

@@ -18,7 +18,7 @@ from sidelight.data.schema import Schema
 from sidelight.errors import InputError, ReleaseError, UnsavedError
 from sidelight.evaluation.rehearsal import rehearse as play
 from sidelight.models.support import Support
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.progress import Progress

@@ -12,7 +12,8 @@ from sidelight.data.domain import Domain
 from sidelight.data.leak_guard import refuse_same
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 
 DATABASE = "postgresql://ann:secret@host/survey#people"

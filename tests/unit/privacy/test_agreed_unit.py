@@ -15,8 +15,8 @@ from sidelight.curator.curator import Curator
 from sidelight.errors import SettingError
 from sidelight.evaluation.screening import screen
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import MemoryLedger, Promise
-from sidelight.privacy.promise import agreed_unit
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise, agreed_unit
 from sidelight.privacy.statement import Statement
 from sidelight.privacy.unit import Unit
 from sidelight.progress import Silent

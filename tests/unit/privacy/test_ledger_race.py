@@ -11,7 +11,7 @@ import pytest
 
 from sidelight.errors import BudgetExhausted
 from sidelight.privacy.budget import Budget, Rho
-from sidelight.privacy.ledger import Promise
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 

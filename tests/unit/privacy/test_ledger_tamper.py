@@ -11,7 +11,7 @@ from sidelight.errors import LedgerError, MissingExtraError
 from sidelight.privacy.budget import Budget, Rho
 from sidelight.privacy.chain import Line
 from sidelight.privacy.event import Gaussian
-from sidelight.privacy.ledger import Promise
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 

@@ -18,8 +18,8 @@ from sidelight.errors import LedgerUnavailableError
 from sidelight.privacy import sql_location
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Gaussian
-from sidelight.privacy.ledger import Promise
 from sidelight.privacy.pages import Pen
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 

@@ -13,9 +13,9 @@ from sidelight.privacy import moving
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.chain import Sums
 from sidelight.privacy.event import Gaussian
-from sidelight.privacy.ledger import Promise
 from sidelight.privacy.moving import back_up, compare, move, restore
 from sidelight.privacy.pages import Pen
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.sql_location import Location
 from sidelight.privacy.unit import Unit

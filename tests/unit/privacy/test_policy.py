@@ -9,8 +9,9 @@ from sidelight.errors import LedgerError, PolicyError, SettingError
 from sidelight.privacy.budget import Budget, Epsilon, Rho
 from sidelight.privacy.chain import Line, Sums
 from sidelight.privacy.event import Gaussian
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.policy import Policy
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.unit import Unit
 

@@ -8,7 +8,7 @@ import pytest
 from sidelight.errors import LedgerError
 from sidelight.privacy.budget import Budget
 from sidelight.privacy.event import Gaussian
-from sidelight.privacy.ledger import Promise
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 

@@ -9,7 +9,8 @@ import pytest
 import sidelight as sl
 from sidelight.errors import BudgetExhausted, InputError, NotFittedError, PrivacyWarning, SettingError
 from sidelight.privacy.budget import Budget
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.sql_ledger import SqlLedger
 from sidelight.privacy.unit import Unit
 from sidelight.testing import SeededNoise

@@ -7,7 +7,8 @@ from personal_quantile import personalised_stretches
 from sidelight.errors import SettingError
 from sidelight.privacy.budget import Budget, Epsilon
 from sidelight.privacy.event import Exponential
-from sidelight.privacy.ledger import MemoryLedger, Promise
+from sidelight.privacy.ledger import MemoryLedger
+from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
 from sidelight.statistics.grid import Grid
 from sidelight.statistics.group import Group

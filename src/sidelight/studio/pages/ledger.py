@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sidelight.errors import InputError, LedgerError
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.statement import Statement
 from sidelight.studio import figures

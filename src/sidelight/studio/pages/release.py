@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from sidelight.curator.journal import Journal
 from sidelight.errors import SidelightError
-from sidelight.privacy.ledger import Ledger
+from sidelight.privacy.chained_ledger import Ledger
 from sidelight.privacy.runs import RunSummary
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.privacy.statement import Statement
