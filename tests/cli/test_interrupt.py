@@ -208,12 +208,12 @@ def test_no_error_of_a_library_keeps_its_text_but_one_of_our_own_does():
 
 def test_a_ledger_that_is_away_hides_no_word_on_how_to_go_on(monkeypatch):
     from sidelight.errors import LedgerUnavailableError
-    from sidelight.releases import run
+    from sidelight.releases import failed_run
 
-    monkeypatch.setattr(run, "_spent", mock.Mock(side_effect=LedgerUnavailableError("gone")))
+    monkeypatch.setattr(failed_run, "_spent", mock.Mock(side_effect=LedgerUnavailableError("gone")))
 
-    stopped = KeyboardInterrupt()
-    run._say_how_to_resume(stopped, mock.Mock(), "run", Path("out.checkpoint"))
+    stopped, journal = KeyboardInterrupt(), mock.Mock(outputs=["an answer"])
+    failed_run.end_failed(stopped, mock.Mock(), "run", journal, Path("out.checkpoint"), is_new=True)
 
     (note,) = stopped.__notes__
     assert note.startswith("What was paid for is kept in out.checkpoint. Repeat the same command or call")

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,10 @@ from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 from sidelight.errors import (
     BudgetExhausted,
-    DataError,
     LedgerError,
-    LedgerUnavailableError,
     PrivacyWarning,
-    SidelightError,
 )
-from sidelight.mean_errors import NoisyMeans
-from sidelight.mechanisms.base import Mechanism, Outcome
+from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.chained_ledger import Ledger, new_run
 from sidelight.privacy.ledger import MemoryLedger, warn_unrecorded
@@ -38,15 +33,14 @@ from sidelight.privacy.unit import Unit
 from sidelight.progress import Progress, progress_of
 from sidelight.releases.acceptance import Criteria
 from sidelight.releases.card import NO_LEDGER
+from sidelight.releases.failed_run import end_failed
+from sidelight.releases.judged import judged
 from sidelight.releases.plan import Plan
 from sidelight.releases.public_data import marks_of_public
-from sidelight.releases.quality import SHARE, Quality
+from sidelight.releases.quality import SHARE
 from sidelight.releases.release import Release
 from sidelight.releases.reuse import Reused, refuse_unless_same
 from sidelight.releases.run_card import card_of
-from sidelight.uncertainty.calibration import Calibration, calibrated
-from sidelight.uncertainty.chance import Chance
-from sidelight.uncertainty.count_errors import CountErrors
 
 
 def release(
@@ -168,22 +162,19 @@ def run(
                 outcome = plan.bins.run(plan.mechanism, curator, plan.workload)
             else:
                 outcome = plan.mechanism.run(curator, plan.workload, public=plan.helping)
-        judged = _judged(plan, curator, outcome, progress)
+        facts = judged(plan, curator, outcome, progress)
         ledger.close(number)
     except BaseException as error:
-        if _can_resume(ledger, number, journal):
-            _say_how_to_resume(error, ledger, number, folder)
-        else:
-            _abandon(error, ledger, number, journal)
-            if folder is not None and is_new:
-                Journal.remove(folder)  # nothing was paid for, so there is nothing to resume from
+        end_failed(error, ledger, number, journal, folder, is_new=is_new)
         raise
     finally:
         if journal is not None:
             journal.close()
-    facts = card_of(plan, outcome, curator.events, ledger, number, source)
     reused = () if plan.reused is None else plan.reused.after(curator.used_again)
-    card = replace(facts, reused=reused, counting=kept.counting, **judged)
+    card = replace(
+        card_of(plan, outcome, curator.events, ledger, number, source),
+        reused=reused, counting=kept.counting, **facts,
+    )  # fmt: skip
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
 
 
@@ -249,85 +240,6 @@ def _tell_ledger(
     ledger.for_table(marks)
 
 
-def _judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) -> dict[str, Any]:
-    """The card's facts about the error of the model, measured with the part of the budget set aside."""
-    if plan.mean_errors is None:
-        return {}
-    with progress.phase("quality"):
-        measured = curator.mean_errors(plan.mean_errors, outcome.model)
-        is_public = plan.unit.total_is_public
-        calibration = _calibration(plan, curator, measured, outcome)
-        found: dict[str, Any] = {
-            "quality": Quality.of(plan.mean_errors, measured, total=outcome.model.total),
-            "calibration": calibration,
-        }
-        if plan.accept is not None:
-            told = outcome.model, outcome.measurements, outcome.model_error
-            errors = CountErrors(*told, calibration, total_is_public=is_public)
-            found["acceptance"] = plan.accept.judged(
-                plan.mean_errors, measured, outcome.model, total=outcome.total, cost=plan.set_aside,
-                most=partial(_most_records, errors, plan.accept.confidence),
-            )  # fmt: skip
-    return found
-
-
-def _most_records(errors: CountErrors, confidence: float, attr: str) -> list[float] | None:
-    """The upper ends of the intervals of an attribute's counts; None where nothing private told of them.
-
-    A release that hides a group must not be let off for it: what a model or public data say does not count.
-    """
-    bars = errors.bars((attr,))
-    interval = bars.interval(confidence) if bars.source in ("private", "both") else None
-    return None if interval is None else interval[1].tolist()
-
-
-def _can_resume(ledger: Ledger, run_id: str, journal: Journal | None) -> bool:
-    """Whether a run that failed has paid for something, and its checkpoint keeps it."""
-    if journal is None:
-        return False
-    return bool(journal.outputs) or (ledger.knows(run_id) and any(ledger.events(run_id)))
-
-
-def _lost(ledger: Ledger, run_id: str) -> str:
-    """The cost of an interrupted run that nobody can resume, in a sentence."""
-    if not (ledger.knows(run_id) and any(ledger.events(run_id))):
-        return "Nothing was charged. The same command or call starts anew."
-    return (
-        f"ε = {_spent(ledger, run_id):.4g} is spent, and nothing was kept to resume from: name a checkpoint "
-        "next time. The same call starts anew, and pays again."
-    )
-
-
-def _say_how_to_resume(error: BaseException, ledger: Ledger, run_id: str, folder: Path | None) -> None:
-    """Note it on an error that the same call may not meet again."""
-    if not isinstance(error, (KeyboardInterrupt, OSError, MemoryError, DataError, LedgerUnavailableError)):
-        return
-    try:
-        spent = f"ε = {_spent(ledger, run_id):.4g} is spent so far. "
-    except SidelightError:
-        spent = ""  # the ledger is away, which must not hide what went wrong
-    error.add_note(
-        f"{spent}What was paid for is kept in {folder}. Repeat the same command or call: it resumes, and "
-        "pays nothing twice."
-    )
-
-
-def _spent(ledger: Ledger, run_id: str) -> float:
-    """The ε that a run has paid so far, at the promise's δ."""
-    budget = ledger.promise.budget
-    return budget.epsilon_of(budget.tally(ledger.run(run_id).spent))
-
-
-def _abandon(error: BaseException, ledger: Ledger, run_id: str, journal: Journal | None) -> None:
-    """End a run that nobody can resume: its unspent budget goes back. An interruption says what is lost."""
-    if isinstance(error, KeyboardInterrupt):
-        error.add_note(_lost(ledger, run_id))
-    if ledger.knows(run_id):
-        ledger.close(run_id)
-    if journal is not None:
-        journal.discard()
-
-
 def _say_other_schema(ledger: Ledger, *, is_confirmed: bool) -> None:
     """Warn, or refuse: spending adds up over schemas, but another schema may be a slip."""
     said = (
@@ -361,16 +273,3 @@ def _has_begun(ledger: Ledger, folder: Path | None, identity: dict[str, Any]) ->
 def _came_to_nothing(ledger: Ledger, run_id: str) -> bool:
     """Whether a run paid for nothing and was closed, but its process died before the journal was removed."""
     return not ledger.is_open(run_id) and not any(ledger.events(run_id))
-
-
-def _calibration(plan: Plan, curator: Curator, measured: NoisyMeans, outcome: Outcome) -> Calibration | None:
-    """Error bars, fitted to what was measured about the errors of the model."""
-    assert plan.mean_errors is not None
-    model, told = outcome.model, outcome.public_attrs
-    share = outcome.public_share
-    records = {attr: share * number for attr, number in plan.public_records.items() if attr in told}
-    errors = CountErrors(
-        model, outcome.measurements, outcome.model_error, total_is_public=plan.unit.total_is_public,
-        chance=Chance(model.domain, model.total, outcome.measurements, records, curator.total_stddev),
-    )  # fmt: skip
-    return calibrated(errors.parts, plan.mean_errors, measured, model.domain, model.total)
