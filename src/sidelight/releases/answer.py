@@ -105,7 +105,7 @@ class Asked:
         number = cells.shape[1]
         reach = NormalDist().inv_cdf(0.5 + confidence / 2)
         if bars.unbiased is None:  # the size of the errors may be an estimate, too
-            reach = bars._quantile(confidence)
+            reach = bars.quantile(confidence)
         masks = zip(
             self._masks(bars, self.shown, cells, number),
             self._masks(bars, self.by, cells[: len(self.by)], number),
