@@ -27,6 +27,29 @@ def uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
+def heard() -> Iterator[list[int]]:
+    """The interrupts (Ctrl-C) that came while the block ran.
+
+    A library that one stops while it is loaded may fail with an error of its own, and hide it.
+    """
+    found: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield found
+        return
+
+    def interrupted(number: int, frame: object) -> None:
+        found.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield found
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
 def told(words: str) -> Iterator[None]:
     """Whoever stops the block by Ctrl-C reads these words, unless they were told more already."""
     try:

@@ -378,7 +378,7 @@ def test_public_labels_that_have_no_place_are_counted_on_stderr(opened):
 
 
 def test_a_public_table_is_checked_for_what_it_tells(opened):
-    (opened / "public.csv").write_text("name,age\nann,1\ncarol,4\n")
+    (opened / "public.csv").write_text("name,age,pays\nann,1,2\ncarol,4,5\n")
     schema = next(opened.glob("*.toml")).name
 
     done = sidelight("schema", "check", "public.csv", "--schema", schema, "--public", folder=opened)
@@ -386,6 +386,7 @@ def test_a_public_table_is_checked_for_what_it_tells(opened):
     assert done.returncode == 0
     assert "2 records tell of age" in done.stdout
     assert "nothing is told of pay" in done.stdout
+    assert "not in the schema, and left out: pays\n" in done.stdout
     assert "'carol'" in done.stderr
 
 

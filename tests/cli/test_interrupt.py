@@ -112,6 +112,24 @@ def test_ctrl_c_before_the_run_says_that_nothing_was_charged(opened, monkeypatch
     assert (code, err.strip()) == (130, f"interrupted. {words}")
 
 
+def test_ctrl_c_that_a_library_turned_into_an_error_of_its_own_is_no_bug(opened, monkeypatch):
+    """As pandas did, where it was stopped while it was loaded."""
+
+    def load(*given, **more):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise AttributeError("half loaded") from None
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("sidelight.releases.plan.Plan.of", load)
+    code, _, err = sidelight(*RELEASE, folder=opened)
+
+    assert (code, "bug" in err) == (130, False), err
+    assert err.startswith("interrupted. ")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_ctrl_c_where_nothing_is_journalled_does_not_promise_to_resume(opened, monkeypatch):
     with monkeypatch.context() as patched:
         interrupt_after(patched, 0)

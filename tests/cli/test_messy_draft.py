@@ -54,7 +54,7 @@ def test_from_the_file_to_synthetic_records(folder):
     assert drafted.returncode == 0, drafted.stderr
     lines = drafted.stderr.splitlines()
     assert [line.split("'")[1] for line in lines if line.startswith("column")] == [
-        "patient_id", "sex", "age", "income", "discharged", "icd", "note",
+        "patient_id", "sex", "age", "income", "admitted", "discharged", "icd", "note",
     ]  # fmt: skip
     text = (folder / "people.toml").read_text()
     assert len(text.splitlines()) < 260

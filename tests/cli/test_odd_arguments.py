@@ -203,6 +203,12 @@ def test_an_epsilon_that_is_no_number_is_quoted(folder, given, told):
         ("sample out --to s.csv --records a", "--records must be a whole number; got 'a'."),
         ("sample out --to s.csv --records 0", "--records must be at least 1; got '0'."),
         ("answer out --confidence 2", "--confidence must be at most 0.9999; got '2'."),
+        ("answer out --confidence 95", "got '95'. As a share, 95% is 0.95."),
+        ("answer out --confidence 95%", "got '95%'. As a share, 95% is 0.95."),
+        ("sample out --to s.csv --records 10,5", "--records must be a whole number; got '10,5'.\n"),
+        ("release people.csv --delta 1e-9", "no option --delta here: δ is the ledger's"),
+        ("report out --to r.pdf", "a report is an HTML file, and must end in .html; got 'r.pdf'."),
+        ("schema check . --schema people.toml", "'.' is a folder; name a file in it"),
         (
             "ledger open new.ledger --epsilon 1",
             "Missing option '--delta': δ promised, well below 1/n, such as 1e-9",

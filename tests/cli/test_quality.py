@@ -80,6 +80,7 @@ def test_a_plan_says_what_epsilon_means_how_well_quality_will_be_known_and_what_
 
     assert "means      somebody who accuses wrongly in 5% of cases finds at most 7.5%" in done.stdout
     assert "quality    0.02 of the budget measures the mean error of a table to ± " in done.stdout
+    assert "records (95%), ± 10% of a table of " in done.stdout
     assert "At most 2 of the workload's 15 marginals can be measured" in done.stdout
 
 

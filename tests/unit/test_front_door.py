@@ -10,7 +10,7 @@ import sidelight as sl
 from sidelight.cli.app import app
 from sidelight.data.domain import Domain
 from sidelight.data.schema import Schema
-from sidelight.errors import SettingError, TooLargeError, WorkloadError
+from sidelight.errors import SettingError, SidelightError, TooLargeError, WorkloadError
 from sidelight.mechanisms import registry
 from sidelight.statistics.terms import Terms
 
@@ -53,6 +53,38 @@ def test_options_and_arguments_have_the_same_words(verb):
     words |= {field.name for field in fields(Terms)} if verb == "screen" else set()
 
     assert given - own <= words
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda given, table, schema: sl.plan(**given | {"schema": {"age": 3}}), "got dict. Schema.draft"),
+        (lambda given, table, schema: sl.plan(**given | {"workload": 2}), "a workload is a name such as"),
+        (lambda given, table, schema: sl.release(table["age"], **given), "give a data frame"),
+        (lambda given, table, schema: sl.evaluate(table, table), "got Table as the release"),
+        (
+            lambda given, table, schema: sl.release(table, **given).answer("sex", where="sex=f"),
+            "where must say what columns are, such as .* got 'sex=f'",
+        ),
+    ],
+    ids=["schema", "workload", "one column", "evaluate", "where"],
+)
+def test_an_argument_of_a_wrong_type_is_told_in_a_sentence(call, told, table, schema):
+    given = {
+        "schema": schema, "epsilon": 1, "delta": 1e-9, "workload": "1-way", "mechanism": "mst",
+    }  # fmt: skip
+
+    with pytest.raises(SidelightError, match=told):
+        call(given, table, schema)
+
+
+def test_an_evaluation_is_marked_private_wherever_it_is_shown(table, schema):
+    release = sl.release(table, schema=schema, epsilon=1, delta=1e-9, workload="1-way", mechanism="mst")
+
+    found = sl.evaluate(release, table, workload="1-way")
+
+    assert repr(found).startswith("PRIVATE")
+    assert str(found).startswith("PRIVATE")
 
 
 def test_a_plan_says_in_words_what_it_would_do(schema, table):

@@ -15,14 +15,15 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from sidelight._check import brief
-from sidelight._faults import fault_of
-from sidelight._interrupt import told
+from sidelight._faults import INTERRUPTED, fault_of
+from sidelight._interrupt import heard, told
 from sidelight.cli import (
     answer,
     audit,
@@ -139,6 +140,13 @@ def main() -> None:
     warnings.showwarning = lambda message, kind, *_: talk(
         f"{'note' if issubclass(kind, PublicDataNote) else 'warning'}: {message}"
     )
+    with heard() as interrupts:
+        sys.exit(_run(interrupts))
+
+
+def _run(interrupts: Sequence[int]) -> int:
+    """The exit code of the command; what went wrong is told."""
+    code: object
     try:
         code = _command(standalone_mode=False)
         sys.stdout.flush()
@@ -157,8 +165,17 @@ def main() -> None:
     except typer.Exit as done:
         code = done.exit_code
     except Exception as error:  # noqa: BLE001  # no traceback ever reaches a user
-        code = _unexpected(error)
-    sys.exit(code if isinstance(code, int) else 0)
+        code = _hidden_interrupt() if interrupts else _unexpected(error)
+    return code if isinstance(code, int) else 0
+
+
+def _hidden_interrupt() -> int:
+    """Ctrl-C that reached us as the error of a library."""
+    talk(
+        "interrupted. The same command goes on where something was kept, and starts anew where nothing was; "
+        "`sidelight ledger show` tells whether anything was charged."
+    )
+    return INTERRUPTED
 
 
 def _prepare_output() -> None:
@@ -192,6 +209,8 @@ def _usage(error: Any) -> str:
     found: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     if not found or not isinstance(found[0].get("input"), str):
         is_missing = type(error).__name__ == "MissingParameter"
+        if getattr(error, "option_name", None) == "--delta":
+            return "there is no option --delta here: δ is the ledger's, as `ledger open` promised it."
         told = getattr(about, "help", None) if is_missing else None
         return f"{said.removesuffix('.')}: {told}" if told else said
     given, limits = found[0]["input"], found[0].get("ctx", {})
@@ -206,10 +225,26 @@ def _usage(error: Any) -> str:
         is_option = about.opts[0].startswith("-")
         said = f"{about.opts[0] if is_option else about.metavar or about.name} must be {wanted}"
     several = getattr(about, "multiple", False) or getattr(about, "nargs", 1) != 1
-    return f"{said}; got {brief(given)}.{_hint_at_commas(given, several=several)}"
+    is_whole, most = found[0].get("type") == "int_parsing", limits.get("le")
+    commas = _hint_at_commas(given, several=several, is_whole=is_whole)
+    percents = "" if is_whole else _hint_at_percents(given, is_share=most is not None and float(most) <= 1)
+    return f"{said}; got {brief(given)}.{commas}{percents}"
 
 
-def _hint_at_commas(given: str, *, several: bool) -> str:
+def _hint_at_percents(given: str, *, is_share: bool) -> str:
+    """A guess at a percentage where a share is meant: "95%", or 95 where nothing above 1 is allowed.
+
+    >>> _hint_at_percents("5%", is_share=False), _hint_at_percents("95", is_share=True)
+    (' As a share, 5% is 0.05.', ' As a share, 95% is 0.95.')
+    """
+    number = given.strip().removesuffix("%").strip()
+    has_sign = given.strip().endswith("%")
+    if not number.replace(".", "", 1).isdigit() or not (has_sign or is_share) or float(number) > 100:
+        return ""
+    return f" As a share, {number}% is {float(number) / 100:.6g}."
+
+
+def _hint_at_commas(given: str, *, several: bool, is_whole: bool = False) -> str:
     """A guess at the meaning of a comma between digits.
 
     >>> _hint_at_commas("0,5", several=False), _hint_at_commas("0.3,1", several=True)
@@ -218,7 +253,7 @@ def _hint_at_commas(given: str, *, several: bool) -> str:
     parts = given.split(",")
     if len(parts) < 2 or not all(part.strip().replace(".", "", 1).isdigit() for part in parts):
         return ""
-    is_decimal = len(parts) == 2 and "".join(parts).isdigit()
+    is_decimal = len(parts) == 2 and "".join(parts).isdigit() and not is_whole
     point = f" Decimals have a point: {'.'.join(parts)}." if is_decimal else ""
     return point + (f" Separate several by spaces: {' '.join(map(str.strip, parts))}." if several else "")
 

@@ -108,11 +108,16 @@ def check(
 
 def _check_public(table: str, schema: "Schema", *, as_json: bool) -> None:
     """How far a public table can be used; what is left open is said on stderr."""
+    from sidelight._check import listed
     from sidelight.releases.public_data import read_public, records_by_attribute, told_of
+    from sidelight.releases.public_table import columns_left_out
 
     records = records_by_attribute(read_public(table, schema), schema.domain)
+    left_out = columns_left_out(table, schema)
     if as_json:
-        tell_json({"records": records})
+        tell_json({"records": records, "left_out": left_out})
     else:
+        if left_out:
+            tell(f"not in the schema, and left out: {listed(left_out)}")
         for told in told_of(records):
             tell(told)

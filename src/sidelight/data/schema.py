@@ -125,7 +125,14 @@ class Schema:
     @classmethod
     def of(cls, given: "Schema | str | Path") -> "Schema":
         """The schema itself, or the one in a file."""
-        return given if isinstance(given, Schema) else cls.read(given)
+        if isinstance(given, Schema):
+            return given
+        if not isinstance(given, str | Path):
+            raise SchemaError(
+                "schema must be a Schema, or the path of a schema file; got "
+                f"{type(given).__name__}. Schema.draft, Schema.from_toml and Schema.from_domain make one."
+            )
+        return cls.read(given)
 
     @classmethod
     def read(cls, path: str | Path) -> "Schema":

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from sidelight.data.schema import Schema
-from sidelight.errors import DataError
+from sidelight.errors import DataError, SettingError
 from sidelight.evaluation.downstream import Downstream
 from sidelight.evaluation.learning import check_target
 from sidelight.evaluation.metric import METRICS, Metric
@@ -31,6 +31,9 @@ class Evaluation(Errors):
             for known, value in self.items()
         ]
         return "\n".join(["PRIVATE: computed from exact answers; do not publish.", *lines])
+
+    def __repr__(self) -> str:
+        return str(self)  # a notebook shows it, and the mark must be there, too
 
     def items(self) -> Iterator[tuple[Metric, float]]:
         """Each metric with its value."""
@@ -67,6 +70,11 @@ def evaluate(
             of people.
         repeats: how often a classifier is trained; the accuracies are means.
     """
+    if not isinstance(release, Release):
+        raise SettingError(
+            "evaluate compares a Release with the private table; got "
+            f"{type(release).__name__} as the release. Release.load reads a saved one."
+        )
     domain = release.model.domain
     schema = release.schema if release.schema is not None else Schema.from_domain(domain)
     target = downstream if isinstance(downstream, str) else None

@@ -163,8 +163,13 @@ class Workload(Sequence[Query]):
             workload = cls.cuboids(domain)
         elif isinstance(asked, str | Path):
             workload = cls.read(Path(asked))
-        else:
+        elif isinstance(asked, Iterable):
             workload = cls(asked)
+        else:
+            raise WorkloadError(
+                "a workload is a name such as '2-way', a file, or a list such as [['age', 'sex'], ['job']]; "
+                f"got {brief(asked)}."
+            )
         for query in workload:
             query.check(domain)
         return workload

@@ -1,8 +1,13 @@
 """A table of released counts: one record for each cell, or for each cell of each group.
 
     count       summed over what ``where`` asks for, with the errors of that sum
-    share       x_c / x_g of a cell c within its group g; the two parts of a group err apart, so that
-                Var ≈ ((1 − share)² V(c) + share² V(g without c)) / x_g²       (Taylor's first order)
+    share       s = x_c / x_g of a cell c within its group g, r being the rest of the group. By Taylor's first
+                order its error is that of (1 − s) c − s r, divided by x_g. The three variances tell how c and
+                r err together, 2 Cov(c, r) = V(g) − V(c) − V(r), so that
+                Var ≈ ((1 − s) V(c) + s V(r) − s (1 − s) V(g)) / x_g²
+
+Where counts were kept from being negative, a share's interval is around that of the least-squares answers,
+whose noise is known exactly, and is stretched to hold the share itself, as the interval of a count is.
 
 Everything is computed from released outputs, and so is free.
 """
@@ -97,25 +102,44 @@ class Asked:
 
     def _shares(self, bars: ErrorBars, cells: NDArray[np.intp], confidence: float) -> dict[str, Any]:
         """Each cell's share of its group, with its interval."""
-        number, reach = cells.shape[1], NormalDist().inv_cdf(0.5 + confidence / 2)
-        bars = bars.apart()
+        number = cells.shape[1]
+        reach = NormalDist().inv_cdf(0.5 + confidence / 2)
+        if bars.unbiased is None:  # the size of the errors may be an estimate, too
+            reach = bars.quantile(confidence)
         masks = zip(
             self._masks(bars, self.shown, cells, number),
             self._masks(bars, self.by, cells[: len(self.by)], number),
             strict=True,
         )
-        shares, errors = np.zeros(number), np.full(number, np.nan)
+        shares, low, high = (np.full(number, np.nan) for _ in range(3))
         for place, (cell, group) in enumerate(masks):
             whole, part, rest = bars.sum(group), bars.sum(cell), bars.sum(group & ~cell)
             if not whole.estimate > 0:
-                shares[place] = np.nan
                 continue
             share = shares[place] = float(part.estimate / whole.estimate)
-            if part.standard_error is not None and rest.standard_error is not None:
-                variance = (1 - share) ** 2 * part.standard_error**2 + share**2 * rest.standard_error**2
-                errors[place] = np.sqrt(variance) / whole.estimate
-        return {
-            "share": shares,
-            "share_low": np.clip(shares - reach * errors, 0.0, 1.0),
-            "share_high": np.clip(shares + reach * errors, 0.0, 1.0),
-        }
+            apart = _error_of_share(share, whole, part, rest)
+            if apart is not None:
+                off, error = apart
+                low[place] = min(share + off - reach * error, share)
+                high[place] = max(share + off + reach * error, share)
+        return {"share": shares, "share_low": np.clip(low, 0.0, 1.0), "share_high": np.clip(high, 0.0, 1.0)}
+
+
+def _error_of_share(
+    share: float, whole: ErrorBars, part: ErrorBars, rest: ErrorBars
+) -> tuple[float, float] | None:
+    """How far unbiased answers are from a share, and the standard error of that; None where none is known."""
+    answers = [one.unbiased for one in (whole, part, rest)]
+    errors = [one.standard_error for one in (whole, part, rest)]
+    off = 0.0
+    if answers[0] is not None and answers[1] is not None and answers[2] is not None:
+        off = float(answers[1].values - share * answers[0].values)
+        of_whole, of_part, of_rest = (float(one.variance) for one in answers if one is not None)
+    elif errors[0] is not None and errors[1] is not None and errors[2] is not None:
+        of_whole, of_part, of_rest = (float(one**2) for one in errors if one is not None)
+    else:
+        return None
+    most = np.sqrt(of_part * of_rest)  # what a covariance can be
+    together = np.clip((of_whole - of_part - of_rest) / 2, -most, most)
+    variance = (1 - share) ** 2 * of_part + share**2 * of_rest - 2 * share * (1 - share) * together
+    return off / float(whole.estimate), float(np.sqrt(max(variance, 0.0)) / whole.estimate)

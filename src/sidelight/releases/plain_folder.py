@@ -187,9 +187,10 @@ class Columns:
         path = self._folder / name
         try:
             with path.open("rb") as file:
-                parquet = pq.ParquetFile(file)
+                # Not in threads of Arrow: one that lets go of the file while Python ends aborts the process.
+                parquet = pq.ParquetFile(file, pre_buffer=False)
                 self._check(parquet, name, column, rows)
-                values = parquet.read(columns=[column])[column]
+                values = parquet.read(columns=[column], use_threads=False)[column]
                 if len(values) != rows or values.null_count:
                     raise ForeignError(f"{name} holds missing values, or not as many as it says")
                 array: NDArray[Any] = values.to_numpy()

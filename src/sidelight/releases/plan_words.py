@@ -30,7 +30,8 @@ def describe(planned: "Plan", *, reading: str | None = None) -> str:
     if planned.quality_stddev is not None:
         lines.append(
             f"quality    {planned.quality_share:.3g} of the budget measures the mean error of a table to "
-            f"± {rounded(2 * planned.quality_stddev)} records (95%)"
+            f"± {rounded(2 * planned.quality_stddev)} records (95%), ± 10% of a table of "
+            f"{rounded(20 * planned.quality_stddev)}"
         )
     lines += [f"accept     {criterion}" for criterion in planned.tellable]
     lines += [] if planned.ledger_says is None else [f"ledger     {planned.ledger_says}"]

@@ -116,6 +116,11 @@ def _names(source: Any, schema: Schema) -> set[str]:
     return {*opened.names, *opened.extra}
 
 
+def columns_left_out(source: Any, schema: Schema) -> list[str]:
+    """The columns that the schema does not have, and that weigh nothing: perhaps names were misspelt."""
+    return sorted(_names(source, schema) - set(schema.domain.attrs) - set(schema.public.weight))
+
+
 def _with_weights(schema: Schema) -> Schema:
     """The schema with columns for weights, so that these are opened, too."""
     names = {column.name for column in schema.columns}

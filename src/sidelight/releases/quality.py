@@ -11,7 +11,7 @@ counts twice, where it is and where it is not: half the error is the share of re
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from sidelight import _check
@@ -55,7 +55,7 @@ class MeanError:
             raise SettingError("a measured mean and its standard error are below 2^64: noise is less.")
 
     def __str__(self) -> str:
-        return f"{_percent(self._possible, self.margin)} ± {_percent(self.margin)}"
+        return self._numbers(1.0)
 
     @property
     def in_part(self) -> str:
@@ -70,9 +70,23 @@ class MeanError:
         return min(max(0.0, self.error), 2.0)
 
     @property
-    def misplaced(self) -> "MeanError":
+    def words(self) -> str:
+        """The error with its noise; nothing but the noise, where that hides the error."""
+        return f"unknown (noise of ± {_percent(self.margin)})" if self.is_hidden else str(self)
+
+    @property
+    def misplaced(self) -> str:
         """The share of records that stand in a wrong cell: half of the error, and half of its noise."""
-        return replace(self, error=self._possible / 2, standard_error=self.standard_error / 2)
+        return "unknown" if self.is_hidden else self._numbers(0.5)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether noise leaves anything open: no error at all, and half of the records in a wrong cell."""
+        return self._possible - self.margin <= 0 and self._possible + self.margin >= 1
+
+    def _numbers(self, part: float) -> str:
+        margin = part * self.margin
+        return f"{_percent(part * self._possible, margin)} ± {_percent(margin)}"
 
     @property
     def margin(self) -> float:
@@ -147,6 +161,9 @@ class Quality:
     @property
     def sentence(self) -> str:
         """The answer to "how good is it, and for whom", in one line."""
+        if self.headline.is_hidden:
+            noise = f"noise of ± {_percent(self.headline.margin)} of records hides it{self.headline.in_part}"
+            return f"How far {self.degree} tables are off on average is unknown: {noise}"
         said = f"{self.degree} tables are off by {self.headline} of records on average{self.headline.in_part}"
         if self.worst is None:
             return said

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from sidelight import _check
-from sidelight._check import listed
+from sidelight._check import brief, listed
 from sidelight._memory import check_room
 from sidelight.data.dtypes import with_dtypes
 from sidelight.data.reading.frames import from_arrow, kind_of
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
-from sidelight.errors import SettingError
+from sidelight.errors import SettingError, WorkloadError
 from sidelight.measurement import Measurement
 from sidelight.models.evidence import Evidence, of_records
 from sidelight.models.model import Array, Model
@@ -244,4 +244,6 @@ class Release:
 
 
 def _names(attrs: Iterable[str] | str) -> tuple[str, ...]:
+    if not isinstance(attrs, Iterable):
+        raise WorkloadError(f"name one column, or several in a list; got {brief(attrs)}.")
     return (attrs,) if isinstance(attrs, str) else tuple(attrs)

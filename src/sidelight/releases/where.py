@@ -39,6 +39,11 @@ def codes_where(where: Where, schema: Schema) -> dict[str, NDArray[np.float64]]:
     >>> {attr: codes.tolist() for attr, codes in codes_where({"age": "1-2", "sex": [1]}, schema).items()}
     {'age': [0.0, 1.0, 1.0, 0.0], 'sex': [0.0, 1.0]}
     """
+    if not isinstance(where, Mapping):
+        raise SettingError(
+            "where must say what columns are, such as {'sex': 'F'} or {'age': '18-64'}; got "
+            f"{brief(where)}."
+        )
     columns = {column.name: column for column in schema.columns}
     found = {}
     for attr, asked in where.items():

@@ -260,11 +260,11 @@ def by_attribute(quality: Quality | None) -> list[tuple[str, str, float | None]]
         return []
     found = list(quality.attributes.items())
     if not quality.worst_stands_out:
-        return [(shortened(name, 80), str(mean), None) for name, mean in found]
+        return [(shortened(name, 80), mean.words, None) for name, mean in found]
     found.sort(key=lambda one: -one[1].error)
     most = found[0][1].error
     return [
-        (shortened(name, 80), str(mean), min(mean.error / most, 1.0) if mean.error > mean.margin else None)
+        (shortened(name, 80), mean.words, min(mean.error / most, 1.0) if mean.error > mean.margin else None)
         for name, mean in found
     ]
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sidelight._check import count_of
+from sidelight._check import brief, count_of
 from sidelight._files import named, write_text
 from sidelight.data.table import Table
 from sidelight.errors import DataError, SettingError
@@ -71,6 +71,8 @@ def report(
 def target_of(to: str | Path, *, is_private: bool) -> Path:
     """The file that a report is written to: the one asked for, or beside it one with PRIVATE in its name."""
     asked = named(to, "the report")
+    if asked.suffix.lower() not in (".html", ".htm", ""):
+        raise SettingError(f"a report is an HTML file, and must end in .html; got {brief(str(to))}.")
     return private_name(asked) if is_private else asked
 
 

@@ -241,7 +241,7 @@ def _public(path: Path, domain: Domain) -> Model | None:
     from pyarrow import parquet
 
     with path.open("rb") as file:
-        table = parquet.read_table(file)
+        table = parquet.ParquetFile(file, pre_buffer=False).read(use_threads=False)  # as ``plain_folder.py``
     if table.num_columns != len(domain) + 1:
         return None
     codes = np.stack([table[f"c{place}"].to_numpy() for place in range(len(domain))], axis=1)

@@ -73,7 +73,7 @@ class ErrorBars:
         if self.unbiased is not None:
             low, high = self.unbiased.interval(NormalDist().inv_cdf(0.5 + confidence / 2), self.estimate)
         else:
-            quantile = self._quantile(confidence)
+            quantile = self.quantile(confidence)
             low = self.estimate - quantile * self.standard_error
             high = self.estimate + quantile * self.standard_error
             if self.misplaced is not None:
@@ -86,7 +86,7 @@ class ErrorBars:
         known = [self.model_variance, self.noise_variance if self.source in ("model", "unmeasured") else None]
         return np.asarray(np.sum([part for part in known if part is not None], axis=0))
 
-    def _quantile(self, confidence: float) -> float:
+    def quantile(self, confidence: float) -> float:
         """How many standard errors an interval reaches: more where their size is an estimate."""
         if not self.is_calibrated:
             return NormalDist().inv_cdf(0.5 + confidence / 2)

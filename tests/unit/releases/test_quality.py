@@ -59,8 +59,27 @@ def test_a_mean_that_noise_took_out_of_its_range_is_said_to_be_at_its_end():
 
 
 def test_half_of_the_error_is_known_to_half_of_its_noise():
-    assert str(off(0.094, 0.105).misplaced) == "5% ± 10%"
-    assert str(off(3.23, 1.12).misplaced) == "100% ± 112%"
+    assert off(0.094, 0.105).misplaced == "5% ± 10%"
+
+
+def test_an_error_that_noise_hides_is_not_told_as_a_number():
+    """Of 200 people at ε = 1, tables that were off by 36% were said to be off by "0% ± 236%"."""
+    hidden = off(-0.28, 1.18)
+
+    assert hidden.words == "unknown (noise of ± 236%)"
+    assert hidden.misplaced == "unknown"
+    said = Quality(degrees={"2-way": hidden, "1-way": off(0.18, 4.7)}, attributes={"a": off(0.1, 17.0)})
+    assert said.sentence == (
+        "How far 2-way tables are off on average is unknown: noise of ± 236% of records hides it"
+    )
+
+
+@pytest.mark.parametrize(("error", "standard_error"), [(0.0, 0.49), (0.9, 0.44), (1.9, 0.9)])
+def test_an_error_of_which_something_is_known_is_told(error, standard_error):
+    known = off(error, standard_error)
+
+    assert known.words == str(known)
+    assert "unknown" not in Quality(degrees={"2-way": known}, attributes={}).sentence
 
 
 def test_digits_follow_the_noise():

@@ -370,8 +370,11 @@ def _dates(seen: Seen) -> _Draft:
     about: dict[str, Any] = {"missing": seen.has_missing, "outside": "clamp"}
     about |= {"format": seen.spelling.order, "note": note}
     remark = (
-        "" if seen.spelling.is_sure else "day and month cannot be told apart in the text; check its format."
+        f"its bounds, {low} to {high}, are those of the public dates. If yours are of other years, change "
+        "them: dates beyond count in the first or last bin."
     )
+    if not seen.spelling.is_sure:
+        remark += " Day and month cannot be told apart in the text; check its format."
     if not seen.has_time and seen.kind != "instant":
         return _Draft(DateColumn(seen.name, low, high, by, **about), remark)
     zone = "UTC" if seen.kind == "instant" else None

@@ -207,7 +207,13 @@ def _arrow_table(frame: Any) -> Any:
         return frame
     if isinstance(frame, pa.RecordBatchReader):
         return frame.read_all()
-    return pa.table(frame)
+    try:
+        return pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError):
+        # PRIVACY: what Arrow says may quote values; a column alone, such as a pandas Series, ends here.
+        raise DataError(
+            f"{type(frame).__name__} is no table with named columns; give a data frame."
+        ) from None
 
 
 def _typed(column: Any, declared: Column | None) -> Any:

@@ -125,6 +125,8 @@ def files_of(text: str) -> list[str]:
 
 def _open_files(text: str, file: FileFormat, schema: Schema | None, person: str | None) -> DuckDBSource:
     paths = files_of(text)
+    if not paths and os.path.isdir(text):
+        raise DataError(f"{text!r} is a folder; name a file in it, or several as in {text}/*.parquet.")
     if not paths:
         what = "no file matches" if glob.has_magic(text) else "there is no file"
         raise DataError(f"{what} {source_name(text)!r}.")
@@ -261,7 +263,8 @@ def _header(path: str, file: FileFormat) -> tuple[str, ...]:
                 raise DataError(
                     f"{path} seems to be separated by {word}: read with {_DELIMITERS.get(own, own)} it has "
                     f"one column only. Declare delimiter = {delimiter!r} in [file] of the schema, or give "
-                    "--delimiter to a draft."
+                    "--delimiter to a draft. [file] is about private and public files alike: if they differ, "
+                    "save one as Parquet."
                 )
     return tuple(names)
 
