@@ -34,7 +34,7 @@ from sidelight.data.domain import Attrs, Domain
 from sidelight.data.table import Table
 from sidelight.errors import SchemaError, SettingError
 from sidelight.measurement import Measurement, measuring
-from sidelight.mechanisms.aperture.arbiter import Arbiter
+from sidelight.mechanisms.aperture.arbiter import FOR_RELATIONS, FOR_SHARES, Arbiter
 from sidelight.mechanisms.aperture.beyond_tree import measured_beyond
 from sidelight.mechanisms.aperture.evidence import Beliefs
 from sidelight.mechanisms.aperture.keeping import kept
@@ -97,10 +97,10 @@ class Aperture(Mechanism):
     select_share: float = 0.1
     """Share of each round that selects."""
     contest_share: float = 0.04
-    """Share of the budget that asks whether the public relations hold, where it can tell; 0 trusts them. Once
+    """Most of the budget that asks whether the public relations hold, where it can tell; 0 trusts them. Once
     more if there are several public tables."""
     mixture_share: float = 0.03
-    """Share of the budget that chooses what is taken of what stands beside the tree: other trees, and public
+    """Most of the budget that chooses what is taken of what stands beside the tree: other trees, and public
     records. Where it cannot tell, it is not spent and both are; with 0 neither is, and no public record is in
     the release."""
     total_share: float = 0.02
@@ -139,7 +139,7 @@ class Aperture(Mechanism):
         priors = self.priors(public, domain, closure)
         seen, led = self._leading(arbiter, priors, first)
         may_mix = bool(led.related and self.mixture_share)
-        for_mixture = arbiter.price(self.mixture_share if may_mix else 0)
+        for_mixture = arbiter.price(self.mixture_share if may_mix else 0, finely=FOR_SHARES)
         # MEASURE attributes again where that is worth most.
         singles = self._asked_again(arbiter, led, first, holding, for_mixture)
         measurements, for_rounds = list(singles), less(curator.remaining, for_mixture)
@@ -204,7 +204,7 @@ class Aperture(Mechanism):
     ) -> tuple[Prior, Prior]:
         """The public data that are looked at, and what leads of them: all of it, or less."""
         n = arbiter.total
-        cost = arbiter.price(self.contest_share)
+        cost = arbiter.price(self.contest_share, finely=FOR_RELATIONS)
         seen = priors[0]
         if cost and len(priors) > 1:
             seen = priors[arbiter.best([taken_in(one, singles, n)[0] for one in priors], cost)]

@@ -40,8 +40,9 @@ from sidelight.trees.triangulation import BYTES_PER_CELL
 Array = NDArray[np.float64]
 
 _FAITH = 2.0
-"""Log-odds, before the arbiter looks, of all public relations against all sets that may be cut off, and
-against all models without what the answers contradict; at the end, of taking other trees, and records."""
+"""Log-odds, before the arbiter looks, of all public relations against each kind of doubt: that those of some
+attributes are false, that all are, that what the answers contradict is, that nothing public is right; at the
+end, of taking other trees, and records."""
 _MOST_SETS = 2**14
 """Most sets of attributes that may be cut off, among which the arbiter chooses."""
 _MATTERS = 0.01
@@ -51,6 +52,11 @@ _SUSPECT = 0.03
 """Mean error, as a share of n, that relations have to save beyond that if others are left out as false."""
 _TELLS = 0.1
 """Share of n that the arbiter has to tell apart to be asked: else chance decided, not data."""
+FOR_RELATIONS, FOR_SHARES = 0.005, 0.001
+"""Share of n that is told apart finely enough: of relations half of what matters; of shares of other trees
+and of public records a tenth, since these differ by less."""
+_LEAST_PRICE = 0.1
+"""Of what a question may cost, what it costs however fine that is: hardly felt, and a third as fine."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +88,23 @@ class Arbiter:
         """Which option errs least, as far as the noise lets one see."""
         return self.curator.choose([Marginal(attrs) for attrs in self.judged], contest, cost)
 
-    def price(self, share: float) -> Cost:
-        """What a question costs: this share of the budget, or nothing where so much would not tell.
+    def price(self, share: float, *, finely: float) -> Cost:
+        """What a question costs: up to this share of the budget, less where less tells finely enough.
 
-        2Δ₁/ε records make one candidate e times as likely as another.
+        2Δ₁/ε records make one candidate e times as likely as another. Where all that a question may cost
+        would not tell a tenth of n apart, it costs nothing, and is not asked.
         """
-        cost = min(self.curator.allotment.split(share)[0], self.curator.remaining)
-        if not cost:
-            return cost
-        delta = Fraction(self.curator.unit.l1)
-        event = Exponential.at(cost, what="a choice", sensitivity=delta, candidates=2)
-        is_told = 2 * event.sensitivity / event.epsilon < _TELLS * self.total
-        return cost if is_told else cost.split(0)[0]
+        most = min(self.curator.allotment.split(share)[0], self.curator.remaining)
+        if not most:
+            return most
+        event = Exponential.at(
+            most, what="a choice", sensitivity=Fraction(self.curator.unit.l1), candidates=2
+        )
+        told = float(2 * event.sensitivity / event.epsilon) / self.total
+        if told >= _TELLS:
+            return most.split(0)[0]
+        # Half the resolution costs a quarter.
+        return most.split(min(1.0, max(_LEAST_PRICE, (told / finely) ** 2)))[0]
 
     def best(self, models: Sequence[ManyCountSource], cost: Cost) -> int:
         """Which of several models errs least; all are as likely beforehand."""
@@ -164,10 +175,16 @@ def sets_to_cut(attributes: int) -> NDArray[np.bool_]:
 
 
 def odds_of_cuts(sets: NDArray[np.bool_], others: int) -> list[float]:
-    """Log-odds of all sets to cut off: each size is as likely as any other; and of other models."""
-    attributes, sizes = sets.shape[1], sets.sum(axis=1).tolist()
-    even = [math.log(attributes) + math.log(math.comb(attributes, size)) for size in sizes[1:]]
-    return [0.0, *(-_FAITH - one for one in even), *[-_FAITH - math.log(max(others, 1))] * others]
+    """Log-odds of the sets to cut off, the last of which has all attributes; and of other models.
+
+    Of sets with some attributes each size is as likely as any other, as is each number of attributes that the
+    other models leave out; the last of these models has nothing public.
+    """
+    sizes = sets[1:-1].sum(axis=1).tolist()
+    attributes, some = sets.shape[1], max(sizes, default=1)
+    cuts = [math.log(some) + math.log(math.comb(attributes, size)) for size in sizes]
+    left_out = [math.log(max(others - 1, 1))] * (others - 1) + [0.0] * min(others, 1)
+    return [0.0, *(-_FAITH - one for one in (*cuts, 0.0, *left_out))]
 
 
 def handicaps_of_cuts(sets: NDArray[np.bool_], others: int) -> list[float]:

@@ -303,9 +303,10 @@ def test_all_public_relations_are_likelier_beforehand_than_all_else_together(oth
     chances = np.exp(odds_of_cuts(sets_to_cut(9), others))
 
     assert len(chances) == len(sets_to_cut(9)) + others
-    assert chances[0] == 1
-    assert chances[1:-others].sum() < np.exp(-2.0) * (1 + 1e-9)
-    assert chances[-others:].sum() == pytest.approx(np.exp(-2.0))
+    some, all_of_them, left_out, nothing = np.split(chances[1:], [-others - 1, -others, -1])
+    assert chances[0] == 1 > chances[1:].sum()
+    for doubts in (some, all_of_them, nothing, *([left_out] if others > 1 else [])):
+        assert doubts.sum() == pytest.approx(np.exp(-2.0))
 
 
 @pytest.mark.parametrize("off", ["", "b"])
@@ -313,7 +314,30 @@ def test_it_is_asked_once_at_the_start_whether_or_not_relations_hold(off):
     release = ROOMY.run(curator_of("10"), WORKLOAD, public=lying(*off))
 
     asked = [event for event in release.events if OPTIONS in event.what][:-1]  # the last is about mixtures
-    assert [event.cost.value for event in asked] == [10 * Fraction(ROOMY.contest_share)]
+    # With so much budget a tenth of the share tells finely enough.
+    assert [float(event.cost.value) for event in asked] == [pytest.approx(ROOMY.contest_share)]
+
+
+@pytest.mark.parametrize("records", [50.0, 500.0, 5e4, 5e6])
+def test_a_question_costs_as_little_as_tells_finely_and_nothing_where_it_cannot_tell(records):
+    rho, share, finely = 0.01, 0.04, 0.005
+    curator = curator_of(str(Fraction(rho)))
+    most = 4 / np.sqrt(8 * share * rho) / records  # what all of the share tells, as a part of n
+
+    cost = float(Arbiter(curator, {}, records).price(share, finely=finely))
+
+    if most >= 0.1:
+        assert cost == 0
+    else:
+        told = 4 / np.sqrt(8 * cost) / records
+        assert told == pytest.approx(np.clip(finely, most, most * np.sqrt(10)))
+    assert {50.0: cost == 0, 500.0: cost == 0, 5e4: cost < share * rho, 5e6: cost < share * rho}[records]
+
+
+def test_a_question_that_the_whole_share_does_not_tell_finely_costs_all_of_it():
+    cost = Arbiter(curator_of("1/100"), {}, 5000.0).price(0.04, finely=0.005)
+
+    assert cost == Rho(Fraction(1, 100)).split(0.04)[0]
 
 
 def test_cutting_off_has_to_save_a_part_of_n_and_more_where_relations_are_left():
@@ -326,8 +350,9 @@ def test_cutting_off_has_to_save_a_part_of_n_and_more_where_relations_are_left()
 
     starts = seen[0].start(10.0)
     assert starts[0] == 0
-    assert starts[1] == pytest.approx(-40 - 10 * (2 + 2 * np.log(5)))
-    assert starts[-1] == pytest.approx(-10 - 10 * (2 + np.log(5)))
+    # One of five attributes, where one, two or three may be cut off; and all of them.
+    assert starts[1] == pytest.approx(-40 - 10 * (2 + np.log(3) + np.log(5)))
+    assert starts[-1] == pytest.approx(-10 - 10 * 2)
 
 
 def test_shares_that_could_not_pay_for_both_questions_are_refused():
