@@ -134,7 +134,7 @@ def _error_of_share(
     off = 0.0
     if answers[0] is not None and answers[1] is not None and answers[2] is not None:
         off = float(answers[1].values - share * answers[0].values)
-        of_whole, of_part, of_rest = (float(one.variance) for one in answers if one is not None)
+        of_whole, of_part, of_rest = (float(one.noise.variance) for one in answers if one is not None)
     elif errors[0] is not None and errors[1] is not None and errors[2] is not None:
         of_whole, of_part, of_rest = (float(one**2) for one in errors if one is not None)
     else:
