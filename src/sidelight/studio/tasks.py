@@ -1,4 +1,4 @@
-"""What a worker does for each kind of job: it calls the library as commands do, and keeps the result."""
+"""The work for each kind of job: a worker calls the library as commands do, and keeps the result."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -72,7 +72,7 @@ def keep_sample(place: Place, public: str, file: FileFormat) -> int:
 
 
 def check(place: Place, request: Request, progress: Progress) -> dict[str, Any]:
-    """What of the private table does not fit the schema: columns and reasons, no value and no count."""
+    """The misfits of the private table: columns and reasons, no value and no count."""
     schema = Schema.read(place.schema)
     with progress.phase("check"):
         misfits = schema.check(request.args["private"])
@@ -155,7 +155,7 @@ def _planned(frozen: FrozenPlan) -> tuple[Plan, Ledger, list[str]]:
 
 
 def _said(frozen: FrozenPlan) -> Purpose:
-    """What was said of the run's purpose, beside who approved it."""
+    """The purpose of the run as people said it, beside who approved it."""
     return Purpose(project=frozen.proposal.ask.project or None)
 
 
