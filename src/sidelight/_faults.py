@@ -1,4 +1,4 @@
-"""What is said of an error that ends a command or a worker: one sentence, and an exit code.
+"""The last words of a command or a worker that an error ends: one sentence, and an exit code.
 
 PRIVACY: only sentences that sidelight wrote itself are repeated. The text of any other error may quote data,
 so its kind and its place in the code are told, and nothing else.

@@ -121,11 +121,11 @@ class MeanErrors:
     """
 
     marginals: tuple[Attrs, ...]
-    """Those that are looked at; once each, and once more for each subgroup."""
+    """The marginals that are looked at; once each, and once more for each subgroup."""
     sets: tuple[MarginalSet, ...]
     """The highest degree first, then the lower ones, then the attributes."""
     subgroups: Mapping[int, Subgroup] = field(default_factory=dict)
-    """Of which marginals, by their places, only the cells of a subgroup count."""
+    """For some marginals, by their places, the subgroup whose cells alone count."""
 
     @classmethod
     def of(cls, attribute_sets: Iterable[Attrs], domain: Domain, currency: type[Cost]) -> "MeanErrors | None":

@@ -26,13 +26,13 @@ NoiseKind = Literal["gaussian", "laplace"]
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """What the curator answered: the query, the noisy answer as a flat vector, and σ of each number."""
+    """An answer of the curator: the query, the noisy numbers as a flat vector, and σ of each."""
 
     query: Query
     answer: Array = field(repr=False)
     stddev: float
     predicted: Array | None = field(default=None, repr=False)
-    """What a model predicted before it saw this answer; None where no model was asked."""
+    """The prediction of a model that had not seen this answer; None where no model was asked."""
 
     def against(self, model: CountSource) -> Self:
         """The same measurement with a model's prediction, from which the model's error is learned.

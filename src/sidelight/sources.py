@@ -1,4 +1,4 @@
-"""What may be said of a source: a file, a table of a database, a ledger.
+"""The names by which messages call a source: a file, a table of a database, a ledger.
 
 PRIVACY: an address can hold a password in many places: before the host, among the parameters,
 percent-encoded, or beyond a character that somebody forgot to encode. So nothing is taken out of an
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[\w$-]+(?:[ .][\w$-]+)*")
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _SECRET = re.compile(r"(?i)(?:password|passwd|pwd|passfile)\s*(?:=|%3d)")
 _LOGIN = re.compile(r":[^@\s]*@")
-"""What stands between a user and a host."""
+"""The password in an address, between user and host."""
 _PATH = re.compile(r"/(?!/)|[.]{1,2}/|~|[A-Za-z]:[/\\]")
 """How a path begins, and no address does."""
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^\s'\"]+")
@@ -81,7 +81,7 @@ def has_password(text: str) -> bool:
 
 
 def ledger_name(where: str | os.PathLike[str]) -> str:
-    """What a ledger is called unless somebody says: its fragment, its database, or its file's stem.
+    """The name of a ledger unless somebody gives one: its fragment, its database, or its file's stem.
 
     >>> ledger_name("data/people.ledger"), ledger_name("postgresql://bob:4711@host/office?password=4711#people")
     ('people', 'people')
@@ -127,7 +127,7 @@ def without_addresses(text: str) -> str:
 
 
 def failure(sqlstate: str | None) -> str:
-    """What a database could not do, by the code of its error (PostgreSQL, appendix A).
+    """What went wrong in a database, by the code of its error (PostgreSQL, appendix A).
 
     >>> failure("42501")
     'this role lacks the right'

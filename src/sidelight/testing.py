@@ -1,4 +1,4 @@
-"""What tests and experiments need, and a release must not have: noise that can be repeated."""
+"""Noise that can be repeated: for tests and experiments, never for a release."""
 
 import numpy as np
 from numpy.typing import NDArray

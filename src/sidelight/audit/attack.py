@@ -31,7 +31,7 @@ caution, chance would choose cuts far out, where the other runs then find less."
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """What an attack found."""
+    """The lower bounds that an attack found."""
 
     epsilon: float
     """The lower bound on ε, at ``delta``, with ``confidence``."""

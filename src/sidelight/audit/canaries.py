@@ -33,7 +33,7 @@ PLANTED_RECORDS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryAudit:
-    """What the guesses told."""
+    """A lower bound on the loss, by guesses about canaries."""
 
     epsilon: float
     """The lower bound on ε, at ``delta``, with ``confidence``."""

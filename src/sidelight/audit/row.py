@@ -32,7 +32,7 @@ class Row:
     chosen_on: int
     """On so many of them the test was chosen; the others judged it."""
     seconds: float
-    """Of processor time."""
+    """Seconds of processor time."""
 
     @property
     def share(self) -> float:

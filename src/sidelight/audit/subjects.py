@@ -1,4 +1,4 @@
-"""What is audited: every mechanism and every other way to spend, each where its loss is largest.
+"""The subjects of audits: every mechanism and every other way to spend, each where its loss is largest.
 
 A subject runs with settings, and on tables, that leave nearly all of its budget to what the two neighbours
 differ in: with other settings, less of it can be seen.

@@ -29,7 +29,7 @@ from sidelight.queries.workload import Workload
 from sidelight.testing import SeededNoise
 
 Draw = tuple[events.Event, Any, NDArray[np.int64]]
-"""What was paid for, what was exact, and what came out."""
+"""One draw: the event that was paid for, the exact numbers, and the output."""
 IMPOSSIBLE = 1e6
 """The likelihood ratio of a run that only one of the two tables can have."""
 

@@ -147,15 +147,15 @@ def released_survey(
     noise: "NoiseSource | None" = None,
 ) -> "Release":
     """The survey's release by one of the recipes."""
-    from sidelight.releases import run as front_door
     from sidelight.releases.plan import Plan
+    from sidelight.releases.run import run
 
     with progress.phase("plan"):
         plan = Plan.of(
             schema=schema, epsilon=epsilon, delta=None, workload="3-way", ledger=ledger,
             public=public if name == WITH else None, **RECIPES[name],
         )  # fmt: skip
-    return front_door.run(plan, private, ledger=ledger, noise=noise, progress=progress)
+    return run(plan, private, ledger=ledger, noise=noise, progress=progress)
 
 
 def errors_of(

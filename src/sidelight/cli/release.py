@@ -154,10 +154,10 @@ def release(
 
 def _written(plan: "Plan", table: str, out: Path, *, checkpoint: Path, **how: Any) -> "Card":
     """Carry a plan out, and write its release; gives the card."""
-    from sidelight.releases import run as front_door
+    from sidelight.releases.run import run
 
     try:
-        made = front_door.run(plan, table, checkpoint=checkpoint, **how)
+        made = run(plan, table, checkpoint=checkpoint, **how)
     except BudgetExhausted as error:
         if _is_taken(out):  # another process has finished this very command meanwhile
             raise ReleaseError(_TAKEN.format(out)) from error

@@ -124,7 +124,7 @@ class Curator(Door):
 
     @contextmanager
     def in_groups(self, grouping: Grouping) -> Iterator[None]:
-        """Meanwhile it is asked about groups of values, by somebody who has the rest of the allotment.
+        """Count groups of values within this block; whoever asks there has the rest of the allotment.
 
         A record stands in one group where it had one value, so no sensitivity changes.
         """
@@ -139,7 +139,7 @@ class Curator(Door):
         try:
             yield
         finally:
-            # PRIVACY: as it was.
+            # PRIVACY: single values again, of the same table.
             self.domain, self._table, self._counts = whole
             self._errors = {}
             self._before, used = Fraction(0), set(map(id, self.used_again))

@@ -48,7 +48,7 @@ def _silence() -> Iterator[None]:
 
 
 class Door:
-    """What all curators share: an allotment, a ledger, a source of noise, and the order of the four steps."""
+    """The base of all curators: an allotment, a ledger, a source of noise, the order of the four steps."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Door:
         self.unit = agreed_unit(asked=unit, promise=ledger.promise)
         self._accountant = Accountant(allotment, set_aside=set_aside)
         self._before = Fraction(0)
-        """What was spent by those who had this door before."""
+        """The cost of what was asked before ``in_groups`` began."""
         self._ledger = ledger
         self._run = run if run is not None else ledger.begin(allotment, label="a run")
         self._noise = noise if noise is not None else SystemNoise()
@@ -75,18 +75,18 @@ class Door:
 
     @property
     def allotment(self) -> Cost:
-        """What this run may spend in all, but for what is set aside for its end."""
+        """The most that this run may spend, without the part set aside for its end."""
         given = self._accountant.allotment
         return type(given)(given.value - self._before)
 
     @property
     def remaining(self) -> Cost:
-        """What this run may still spend."""
+        """The part of the allotment that this run may still spend."""
         return self._accountant.remaining
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What this run has spent, in order."""
+        """The events that this run has paid for, in order."""
         return self._accountant.events
 
     @property

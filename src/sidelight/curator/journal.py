@@ -39,10 +39,11 @@ from sidelight.privacy.marks import Marks, new_key, same_table
 FORMAT = 2
 _NAME = "journal.jsonl"
 _FRAME = 1024
+"""Bytes of a line beside its event and its output: more than there are."""
 _BYTES_PER_NUMBER = 12
 """Most bytes that a number takes in a line: 8 that cannot be compressed, in base64."""
 FILES = (_NAME, "key")
-"""What a checkpoint folder holds."""
+"""The files of a checkpoint folder."""
 
 Tables = Mapping[str, Marks]
 """The marks of a run's tables, by their part in it: private, public, public 2, …"""
@@ -140,8 +141,7 @@ class Journal:
             ) from error
         journal._file = file
         content = file.read()
-        # A line that was cut off by a crash was never used, nor was room that nothing was written to: forget
-        # it.
+        # After the last whole line stands one that a crash cut off, which nobody used, or empty room.
         keep = journal._end = content.rfind(b"\n") + 1
         if keep < len(content):
             file.truncate(keep)

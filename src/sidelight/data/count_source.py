@@ -1,4 +1,4 @@
-"""What can be counted: a table, private or public, or a model. Queries and scores ask for nothing more."""
+"""Sources of counts: a table, private or public, or a model. Queries and scores ask for nothing more."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol

@@ -27,7 +27,7 @@ _NULLABLE = {
 
 @dataclass(frozen=True)
 class Fact:
-    """What the type of a PUBLIC frame's column says."""
+    """The declaration that the type of a PUBLIC frame's column amounts to."""
 
     dtype: str
     zone: str | None = None

@@ -31,7 +31,7 @@ class Grouping:
     whole: Domain
     """The domain of all values."""
     groups: Mapping[str, Groups]
-    """Of the attributes whose values are grouped; any other attribute has a group for each value."""
+    """The groups of each attribute whose values are grouped; any other has a group for each value."""
 
     @cached_property
     def domain(self) -> Domain:

@@ -29,7 +29,7 @@ def refuse_same(private: Any, public: Any) -> None:
 
 
 def _sources(given: Any) -> frozenset[object]:
-    """What identifies a source: two descriptions of one source have a value in common."""
+    """The identities of a source: two descriptions of one source have one in common."""
     if given is None:
         return frozenset()
     if isinstance(given, str | Path):

@@ -79,7 +79,7 @@ def is_named_as_id(name: str) -> bool:
 
 
 def who_hint(name: str) -> str:
-    """What to declare where a column says who somebody is."""
+    """Advice for a column that says who somebody is."""
     return f' If it says who a record is about, declare [unit] person = "{name}".'
 
 

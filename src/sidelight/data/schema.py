@@ -90,7 +90,7 @@ class Schema:
     impossible: tuple[Combination, ...] = ()
     """Labels that never occur together: no model gives them mass, no synthetic record holds them."""
     constraints: tuple[Constraint, ...] = ()
-    """What must hold within each record; no synthetic one violates it."""
+    """The constraints on each record; no synthetic one violates any."""
     file: FileFormat = FileFormat()
     """How CSV and Excel files are written."""
     public: PublicRules = field(default_factory=PublicRules, compare=False, repr=False)
@@ -294,7 +294,7 @@ class Schema:
         )
 
     def check(self, source: Any) -> "list[Misfit]":
-        """What in ``source`` does not fit, in messages without any of its values or counts."""
+        """The columns of ``source`` that do not fit, in messages without any of its values or counts."""
         from sidelight.data.misfits import check
 
         return check(source, self)

@@ -28,7 +28,7 @@ from sidelight.models.model import Model
 Codes = NDArray[np.integer]
 
 FEWEST_RECORDS = 30
-"""With fewer records, the test would have a handful."""
+"""Fewest records to learn from: of fewer, the test would have a handful."""
 MOST_CLASSES = 100
 _MOST_RECORDS = 20_000
 """Most records that a forest is trained on: more take minutes and change little."""

@@ -85,7 +85,7 @@ class Rehearsal:
         return tuple(dict.fromkeys(one.mechanism for one in self.played))
 
     def of(self, mechanism: str) -> tuple[Played, ...]:
-        """What was played with one mechanism, the smallest ε first."""
+        """The plays of one mechanism, the smallest ε first."""
         found = [one for one in self.played if one.mechanism == mechanism]
         return tuple(sorted(found, key=lambda one: one.epsilon))
 

@@ -33,7 +33,7 @@ def codes_along_tree(
     records: int,
     rng: np.random.Generator,
 ) -> Codes:
-    """So many coded records, one column an attribute in the domain's order.
+    """Draw so many coded records: one column an attribute, in the domain's order.
 
     ``marginal`` gives P on the attributes of a clique, in the order asked.
     """

@@ -22,9 +22,9 @@ class Accountant:
 
     def __init__(self, allotment: Cost, *, set_aside: Cost | None = None) -> None:
         self.set_aside: Cost = allotment * 0 if set_aside is None else set_aside
-        """What may be charged only once it is freed."""
+        """The part that may be charged only once it is freed."""
         self.allotment: Cost = type(allotment)(allotment.value - self.set_aside.value)
-        """What may be charged in all: less than was given, as long as a part of it is set aside."""
+        """The most that may be charged now: less than was given, as long as a part of it is set aside."""
         self._remaining: Cost = self.allotment
         self._events: list[Event] = []
 
@@ -37,17 +37,17 @@ class Accountant:
 
     @property
     def remaining(self) -> Cost:
-        """What may still be charged."""
+        """The part that may still be charged."""
         return self._remaining
 
     @property
     def spent(self) -> Cost:
-        """What was charged."""
+        """The sum of all charges."""
         return type(self.allotment)(self.allotment.value - self._remaining.value)
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was paid for, in order."""
+        """The events that were paid for, in order."""
         return tuple(self._events)
 
     def charge(self, event: Event) -> None:

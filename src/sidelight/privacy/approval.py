@@ -24,7 +24,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Approval:
-    """What was asked for, by whom, and who else agreed.
+    """The plan that was asked for, by whom, and who else agreed.
 
     >>> Approval(digest="0" * 64, asked_by="Ada", names=("Grace",)).sentence
     'asked for by Ada, approved by Grace'
@@ -62,7 +62,7 @@ class Approval:
 
     @classmethod
     def from_json(cls, plain: Any) -> "Approval":
-        """What ``as_json`` wrote."""
+        """The approval that ``as_json`` wrote."""
         fields = {"digest", "asked_by", "names"}
         if not isinstance(plain, dict) or plain.keys() != fields or not isinstance(plain["names"], list):
             raise SettingError("an approval has a digest, says who asked (asked_by), and lists names.")

@@ -152,7 +152,7 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What was promised: (ε, δ)-differential privacy.
+    """A promise: (ε, δ)-differential privacy.
 
     With δ > 0 the budget holds ``rho()`` of zCDP, the most that keeps the promise. With
     δ = 0 it holds ε of pure DP, and only pure mechanisms can be paid from it.
@@ -218,7 +218,7 @@ class Budget:
         return self.pure().value if self.is_pure else self.rho().value
 
     def price(self, cost: Cost) -> Fraction:
-        """What a cost takes from ``capacity``.
+        """The part of ``capacity`` that a cost takes.
 
         The budget is a filter at one fixed Rényi order α: spendings ρᵢ and εᵢ are allowed
         while Σ D_α ≤ α·ρ(ε, δ), which implies (ε, δ)-DP even when they are chosen adaptively
@@ -234,7 +234,7 @@ class Budget:
         return min(cost.value**2 / 2, cost.value / Fraction(self.order))
 
     def delta_price(self, share: Fraction) -> Fraction:
-        """What it costs, in ρ, to fail altogether with a probability of ``share`` · δ.
+        """The price, in ρ, of failing altogether with a probability of ``share`` · δ.
 
         PRIVACY: let mechanisms fail with probabilities that add up to Xδ, and otherwise be of zCDP, ρ in
         all. At the order α they are (ε, δ′)-DP with δ′ = δ exp((α − 1)α(ρ − capacity)), and (ε, δ′ + Xδ)-DP
@@ -313,7 +313,7 @@ class Budget:
         return table("A privacy budget", facts)
 
     def _asked(self, epsilon: float, kind: type[Cost]) -> Cost:
-        """What asking for this ε at the promise's δ costs."""
+        """The cost of asking for this ε at the promise's δ."""
         if kind is Epsilon:
             return Budget(epsilon=epsilon, delta=0.0).pure()
         return Rho(Fraction(convert.rho_of(epsilon, self.delta)))

@@ -66,7 +66,7 @@ class Sums:
     repeats: int = 0
     """How many events of a run paid for an answer that was paid for before."""
     apart: Fraction = Fraction(0)
-    """What a run paid out of the promise itself, in its own currency."""
+    """The cost that a run paid out of the promise itself, in its own currency."""
 
     def as_json(self) -> dict[str, Any]:
         """A plain form, fractions in full; repeats are told where there are any."""
@@ -122,11 +122,11 @@ class Sums:
         return replace(self, open_runs=0)
 
     def rest(self, allotment: Cost) -> Cost:
-        """What a run's allotment still holds."""
+        """The rest of a run's allotment."""
         return type(allotment)(allotment.value - self._out_of(allotment))
 
     def spent(self, allotment: Cost) -> Cost:
-        """What a run has paid, out of its allotment and apart."""
+        """The cost that a run has paid, out of its allotment and apart."""
         return type(allotment)(self._out_of(allotment) + self.apart)
 
     def _out_of(self, allotment: Cost) -> Fraction:
@@ -187,7 +187,7 @@ class Line:
 
     @property
     def kind(self) -> str:
-        """What the line does; see the top of this file."""
+        """The kind of line; see the top of this file."""
         return str(self.body.get("kind"))
 
     @property
@@ -210,7 +210,7 @@ class Line:
 
     @property
     def event(self) -> Event:
-        """What an event line paid for."""
+        """The event of an event line."""
         return Event.from_json(self.body["event"])
 
     @property
@@ -228,12 +228,12 @@ class Line:
 
     @property
     def allotment(self) -> Cost:
-        """What a begin line set aside."""
+        """The allotment that a begin line set aside."""
         return cost_from_json(self.body["allotment"])
 
     @property
     def purpose(self) -> Purpose:
-        """What the run of a begin line is for."""
+        """The purpose of a begin line's run."""
         return Purpose.from_json(self.body)
 
     @property
@@ -243,7 +243,7 @@ class Line:
 
     @property
     def marks(self) -> dict[str, str]:
-        """What a table line knows its table by; nothing in any other line."""
+        """The marks of a table line; none in any other line."""
         marks = self.body.get("marks", {})
         if not isinstance(marks, dict) or not all(isinstance(mark, str) for mark in marks.values()):
             raise LedgerError(f"line {self.number} holds marks that cannot be read.")
@@ -251,7 +251,7 @@ class Line:
 
     @property
     def promise(self) -> Promise:
-        """What the first line promises."""
+        """The promise of the first line."""
         version = self.body.get("format")
         if self.number != 1 or self.kind != "promise" or not isinstance(version, int):
             raise LedgerError("the first line holds no promise.")

@@ -48,7 +48,7 @@ class Ledger(ABC):
     """
 
     promise: Promise
-    """What was promised when the ledger was created."""
+    """The promise with which the ledger was created."""
     where: str
     """Where it is kept, as messages say it."""
     _known: Line
@@ -291,7 +291,7 @@ class Ledger(ABC):
         return self._change(decide)
 
     def payments(self, run: str) -> tuple[Payment, ...]:
-        """What the run paid for, in order, and what was drawn for it."""
+        """The payments of the run, in order, and which of them were drawn."""
 
         def look(pages: Pages) -> list[Line]:
             self._state(pages, run)
@@ -325,14 +325,14 @@ class Ledger(ABC):
         self._change(decide)
 
     def _open(self, pages: Pages, run: str, otherwise: str) -> tuple[Cost, Sums]:
-        """What an open run set aside, and its sums."""
+        """The allotment of an open run, and its sums."""
         allotment, of_run = self._state(pages, run)
         if not of_run.open_runs:
             raise LedgerError(f"run {run!r} of {self.where} is closed; {otherwise}.")
         return allotment, of_run
 
     def _state(self, pages: Pages, run: str) -> tuple[Cost, Sums]:
-        """What a run set aside, and its sums."""
+        """The allotment of a run, and its sums."""
         first, last = self._ends(pages, run)
         return first.allotment, last.of_run
 
@@ -348,7 +348,7 @@ class Ledger(ABC):
 
     @property
     def tally(self) -> Tally:
-        """What counts against the promise; ``Budget.epsilon_of`` converts it to ε.
+        """The sum that counts against the promise; ``Budget.epsilon_of`` converts it to ε.
 
         An open run counts with its whole allotment, a closed one with what its events cost.
         """
@@ -356,12 +356,12 @@ class Ledger(ABC):
 
     @property
     def spent(self) -> Fraction:
-        """What ``tally`` takes from ``Budget.capacity``."""
+        """The part of ``Budget.capacity`` that ``tally`` takes."""
         return self.tally.priced
 
     @property
     def left(self) -> Fraction:
-        """What ``Budget.capacity`` has left after ``spent``; at least 0."""
+        """The part of ``Budget.capacity`` that ``spent`` leaves; at least 0."""
         return max(Fraction(0), self.promise.budget.capacity - self.spent)
 
     @property
@@ -378,7 +378,7 @@ class Ledger(ABC):
         return first.hash
 
     def allotment(self, run: str) -> Cost:
-        """What the run set aside."""
+        """The allotment of the run."""
         return self._look(lambda pages: self._state(pages, run)[0])
 
     def run(self, run: str) -> RunSummary:
@@ -394,7 +394,7 @@ class Ledger(ABC):
         return self._look(lambda pages: bool(self._state(pages, run)[1].open_runs))
 
     def events(self, run: str | None = None) -> Iterator[Event]:
-        """What was paid for, in order: by one run, or by all."""
+        """The events that were paid for, in order: by one run, or by all."""
 
         def look(pages: Pages) -> list[Line]:
             if run is not None:
@@ -458,7 +458,7 @@ class Ledger(ABC):
 
 @dataclass(frozen=True)
 class About:
-    """What lines that belong to no run say of the whole ledger."""
+    """The state of the whole ledger, by its lines that belong to no run."""
 
     marks: Marks
     policy: Policy | None

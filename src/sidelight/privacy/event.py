@@ -33,7 +33,7 @@ class Event(ABC):
     what: str
     """The query or the number of candidates, in words; public."""
     cost: Cost
-    """What was charged."""
+    """The cost that was charged."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -185,7 +185,7 @@ class Gaussians(Event):
 
     @staticmethod
     def scaled(variance: Fraction, scale: Fraction) -> Fraction:
-        """What is drawn with in place of a variance σ_j²."""
+        """The variance that is drawn with, in place of σ_j²."""
         return round_up(variance * scale)
 
     @property
@@ -245,11 +245,11 @@ class Threshold(Event):
     l2_squared: Fraction
     """Δ₂²: how far one person can move the numbers of all labels, in L2, squared."""
     threshold: int
-    """What a noisy number must reach."""
+    """The threshold that a noisy number must reach."""
     delta: Fraction
     """The probability, at most, that a label of one person reaches it."""
     surcharge: Fraction
-    """What ``delta`` costs, in ρ."""
+    """The price of ``delta``, in ρ."""
 
     @classmethod
     def at(

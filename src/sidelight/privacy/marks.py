@@ -23,7 +23,7 @@ def new_key() -> str:
 
 
 RECORDS = "records"
-"""How the names of marks begin that were taken of records under a schema."""
+"""The beginning of the name of a mark of records under a schema."""
 
 
 def is_other_schema(ours: Marks, known: Marks) -> bool:

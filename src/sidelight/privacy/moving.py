@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """What was found, in words."""
+        """The gap, in words."""
         if not self.is_whole:
             return (
                 f"line {self.same + 1} of the first is missing in the second, or is another line: the "
@@ -216,7 +216,7 @@ def _lines(texts: list[str]) -> Iterator[Line]:
 
 @dataclass(frozen=True)
 class Gap:
-    """What a backup lacks of a ledger, as far as this machine knows."""
+    """The lines of a ledger that a backup lacks, as far as this machine knows."""
 
     held: int
     """The number of the backup's last line."""
@@ -227,7 +227,7 @@ class Gap:
 
     @property
     def sentence(self) -> str:
-        """What is known to be lost, in words."""
+        """The lines that are known to be lost, in words."""
         ends = f"the backup ends with line {self.held:,} of {self.until[:16]}"
         if self.seen is None:
             return f"{ends}; no later line was seen on this machine."
@@ -238,7 +238,7 @@ class Gap:
 
 
 def gap(path: str | Path) -> Gap:
-    """What a backup lacks; a backup that does not verify is refused."""
+    """The lines that a backup lacks; a backup that does not verify is refused."""
     _, lines = read_backup(path)
     _, last = replayed(lines, where=str(path))
     head = seen.newest(lines[0])

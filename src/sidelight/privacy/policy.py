@@ -42,12 +42,12 @@ from sidelight.privacy.purpose import Purpose, is_name
 from sidelight.privacy.standing import Held, Standing
 
 OTHER_WAYS = ("mean", "quantile", "screen", "discover")
-"""What a run may be, beside a release by a mechanism, as ``[allow] mechanisms`` names it."""
+"""Runs that are no release by a mechanism, as ``[allow] mechanisms`` names them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What a ledger allows beside its promise. None means that there is no such rule."""
+    """The rules of a ledger beside its promise. None means that there is no such rule."""
 
     release: float | None = None
     """Most ε of one run."""
@@ -119,7 +119,7 @@ class Policy:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """What a file with this policy holds; ``from_json`` gives back an equal policy."""
+        """This policy in plain values; ``from_json`` gives back an equal one."""
         most = {"release": self.release, "month": self.month, "project": self.project}
         plain: dict[str, Any] = {}
         if any(value is not None for value in most.values()):
@@ -198,7 +198,7 @@ class Policy:
         return _refused(promise, said, reasons) if reasons else None
 
     def _about_purpose(self, promise: Promise, cost: Cost, purpose: Purpose) -> Iterator[tuple[str, str]]:
-        """What speaks against the mechanism, the project and the approval of a run that begins."""
+        """The objections to the mechanism, the project and the approval of a run that begins."""
         if self.mechanisms is not None and purpose.mechanism not in self.mechanisms:
             asked = repr(purpose.mechanism) if purpose.mechanism else "a run that names no mechanism"
             yield (
@@ -273,7 +273,7 @@ class Policy:
 
 
 def policy_of(line: Line) -> Policy | None:
-    """What a policy line sets; None where it withdraws the policy."""
+    """The policy of a policy line; None where it withdraws the policy."""
     plain = line.body["policy"]
     return None if plain is None else Policy.from_json(plain)
 

@@ -1,4 +1,4 @@
-"""What a ledger was opened with, and the messages with which it refuses."""
+"""The promise that a ledger was opened with, and the messages with which it refuses."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from sidelight.privacy.unit import Unit
 from sidelight.sources import shown_name
 
 USED = "each release uses as many of them as its schema says"
-"""Of a person's records, where a column says whose each is."""
+"""How many of a person's records are used, where a column says whose each is."""
 MOST_EPSILON, MOST_DELTA = 10, 1e-5
 """Largest ε and δ that a ledger promises without its owner's confirmation."""
 

@@ -1,4 +1,4 @@
-"""What a run is for, by its first line in the ledger: which mechanism, which project, who approved it."""
+"""The purpose of a run, in its first line in the ledger: which mechanism, which project, who approved it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Purpose:
-    """What a run is for. All of it is read by people, and by the ledger's policy."""
+    """The purpose of a run, which people and the ledger's policy read."""
 
     mechanism: str = ""
     """The mechanism's name; else ``mean``, ``quantile``, ``screen`` or ``discover``."""

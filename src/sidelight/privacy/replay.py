@@ -163,7 +163,7 @@ class Replay:
         run.tickets.add(ticket)
 
     def _cost(self, line: Line, budget: Budget) -> tuple[Cost, Tally]:
-        """What an event cost, once its noise was checked.
+        """The cost of an event, once its noise was checked.
 
         Most events of a run have the same noise and the same cost. Each such pair is checked once, which
         halves the time that a long ledger takes to open.

@@ -18,7 +18,7 @@ class RunSummary:
     label: str
     allotment: Cost
     spent: Cost
-    """What it paid in all, out of its allotment and out of the promise itself."""
+    """The cost that it paid in all, out of its allotment and out of the promise itself."""
     is_open: bool
     events: int
     """How many payments it made."""
@@ -92,7 +92,7 @@ def summary_of(first: Line, last: Line) -> RunSummary:
 
 
 def payments_of(lines: Iterable[Line]) -> tuple[Payment, ...]:
-    """What a run's lines paid for, and which of it was drawn."""
+    """The payments in a run's lines, and which of them were drawn."""
     paid: dict[int, Line] = {}
     nth_of: dict[int, int] = {}
     tickets: dict[int, str | None] = {}

@@ -35,7 +35,7 @@ _REACHED = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""So that a dead network is noticed within half a minute, and not after two hours."""
+"""Settings with which a dead network is noticed within half a minute, and not after two hours."""
 _SESSION = (
     # PRIVACY: a commit that a crash of the server may forget would give budget back.
     "SET synchronous_commit = on",
@@ -288,7 +288,7 @@ _SQLITE = {
     "ERROR": "its tables are not those of a ledger",
 }
 _PASSING = {"BUSY", "LOCKED", "READONLY", "PERM", "FULL", "IOERR", "CANTOPEN"}
-"""What is no fault of the file: the same call may succeed once there is room, or the right to write."""
+"""Errors that are no fault of the file: the call may succeed once there is room, or the right to write."""
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "40", "53300")
 """The connection was lost, the server stops, starts or is full, or others were writing: try again."""
 

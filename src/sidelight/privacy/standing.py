@@ -1,4 +1,4 @@
-"""What runs hold of a budget, added up by project and by month: what a policy is checked against.
+"""The sums that runs hold of a budget, by project and by month: a policy is checked against them.
 
 An open run holds its whole allotment, a closed one what it spent; either holds what it paid out of the
 promise itself, too. A run belongs to the month in which it began.
@@ -29,7 +29,7 @@ class Held:
 
     @staticmethod
     def of(cost: Cost) -> "Held":
-        """What one run holds."""
+        """The amount that one run holds."""
         if isinstance(cost, Rho):
             return Held(rho=cost.value, runs=1)
         return Held(epsilon=cost.value, squares=cost.value**2, runs=1)
@@ -104,11 +104,11 @@ class Standing:
         run.cost = cost
 
     def held(self, run_id: str) -> Cost:
-        """What the run holds."""
+        """The amount that the run holds."""
         return self._runs[run_id].cost
 
     def purpose_of(self, run_id: str) -> Purpose:
-        """What the run is for, as its first line says it."""
+        """The purpose of the run, as its first line says it."""
         return self._runs[run_id].purpose
 
     def month(self, now: str) -> str:
@@ -120,11 +120,11 @@ class Standing:
         return self._runs[run_id].month
 
     def of_month(self, month: str) -> Held:
-        """What all runs of a month hold."""
+        """The sum that all runs of a month hold."""
         return self._months.get(month, Held())
 
     def of_project(self, project: str) -> Held:
-        """What all runs of a project hold."""
+        """The sum that all runs of a project hold."""
         return self._projects.get(project, Held())
 
     def _count(self, run: _Run, more: Held) -> None:

@@ -66,7 +66,7 @@ class Statement:
 
     @property
     def meaning(self) -> str:
-        """What the spent budget allows somebody who accuses people, in a sentence."""
+        """The odds that the spent budget gives somebody who accuses people, in a sentence."""
         return Meaning.of_tally(self.tally).sentence(self.promise.unit)
 
     @property
@@ -76,7 +76,7 @@ class Statement:
 
     @property
     def left(self) -> str:
-        """What is left, in words, and what open runs hold back."""
+        """The rest of the budget, in words, and what open runs hold back."""
         said = f"at most ε = {self.largest:g} for one more release" if self.largest else "nothing"
         if self.allowed is not None and self.allowed < self.largest:
             said += f" (the policy allows {f'{self.allowed:g}' if self.allowed else 'nothing'} now)"

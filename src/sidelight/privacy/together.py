@@ -21,7 +21,7 @@ from sidelight.privacy.standing import Held
 
 @dataclass(frozen=True)
 class Together:
-    """What somebody loses who is in the tables of several ledgers."""
+    """The loss of somebody who is in the tables of several ledgers."""
 
     names: tuple[str, ...]
     delta: float
@@ -35,7 +35,7 @@ class Together:
 
     @property
     def sentence(self) -> str:
-        """What was lost so far and what may be lost in the end, in words."""
+        """The loss so far and the most in the end, in words."""
         at = f" at δ = {self.delta:g}" if self.delta else ""
         return (
             f"Somebody whose records are in all {len(self.names)} tables has lost ε = {self.spent:.4g}{at} "
@@ -75,7 +75,7 @@ def together(ledgers: Sequence[Ledger]) -> Together:
 
 
 def _held(ledger: Ledger) -> Held:
-    """What all runs of a ledger hold: open ones their allotment, closed ones what they spent."""
+    """The sum that all runs of a ledger hold: open ones their allotment, closed ones what they spent."""
     held = Held()
     for run in ledger.runs():
         held += Held.of(

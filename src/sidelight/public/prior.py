@@ -36,7 +36,7 @@ be empty."""
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What is believed before anything private is measured: q, and how many records stand behind it."""
+    """The belief before anything private is measured: q, and how many records stand behind it."""
 
     model: GraphicalModel
     """q, with total 1."""

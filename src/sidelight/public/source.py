@@ -132,7 +132,7 @@ class PublicRecords:
     """All attributes of the private table; a source may lack some."""
     sources: tuple[PublicSource, ...]
     weights: tuple[float, ...]
-    """What share of the mixture each source is, where all are there."""
+    """The share of each source in the mixture, where all sources tell of an attribute."""
 
     @classmethod
     def of(

@@ -265,7 +265,7 @@ class Card:
 
     @property
     def warning(self) -> str | None:
-        """What a reader must know first, if anything."""
+        """The warning that a reader must see first, if there is one."""
         if self.noise_is_private:
             return None
         return "NOT PRIVATE: the noise was seeded, and can be drawn again by anyone who knows the seed."

@@ -66,7 +66,7 @@ class Acceptance:
     """Whether a release keeps the criteria that were fixed before it was made."""
 
     confidence: float
-    """With this confidence each verdict is right, one-sided."""
+    """The confidence with which each verdict is right, one-sided."""
     findings: tuple[Finding, ...]
     """Criterion by criterion, in the file's order."""
     verdict: Verdict

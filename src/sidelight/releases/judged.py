@@ -14,7 +14,7 @@ from sidelight.uncertainty.count_errors import CountErrors
 
 
 def judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) -> dict[str, Any]:
-    """They are measured with the part of the budget set aside; none where nothing is."""
+    """Measure them with the part of the budget that was set aside; none where there is no such part."""
     if plan.mean_errors is None:
         return {}
     model, measurements, told = outcome.model, outcome.measurements, outcome.model_error

@@ -106,7 +106,7 @@ class Quality:
     """
 
     degrees: Mapping[Degree, MeanError]
-    """By the number of attributes; the highest that the workload asks for (at most three) comes first."""
+    """Mean errors by number of attributes; the highest that the workload asks for (at most 3) is first."""
     attributes: Mapping[str, MeanError]
     """Each attribute over the marginals of the highest degree that it is in; none where there is only one."""
 

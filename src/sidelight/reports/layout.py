@@ -15,7 +15,7 @@ _STEPS = 300
 
 
 def circle(number: int) -> Array:
-    """That many points on the unit circle, clockwise from the top.
+    """So many points on the unit circle, clockwise from the top.
 
     >>> circle(4).round(6).tolist()
     [[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]

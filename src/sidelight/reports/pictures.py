@@ -122,7 +122,7 @@ class Structure:
     """Which attributes were measured together."""
 
     attrs: Attrs
-    """The attributes that are drawn, the most connected first."""
+    """The attributes that are drawn, the most connected ones, in the order of the schema."""
     edges: dict[tuple[str, str], int]
     """For each pair, the number of measurements that contain both attributes."""
     measured: frozenset[str]

@@ -23,7 +23,7 @@ class GroupShare:
     """The group's own noisy estimate; that of the merged set if it was merged; NaN if it was not asked."""
     standard_error: float
     events: tuple[Event, ...] = ()
-    """What was paid for it."""
+    """The cost of the group's answers."""
 
     @property
     def was_asked(self) -> bool:
@@ -49,7 +49,7 @@ class MixedAnswer:
 
     @property
     def events(self) -> tuple[tuple[Event, ...], ...]:
-        """What was paid for each group, in the order of the groups; nothing for a public one."""
+        """The cost of each group, in the order of the groups; 0 for a public one."""
         return tuple(group.events for group in self.groups)
 
     def as_json(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class AnswerCard:
     """How a mean or a quantile was made; all of it may be published."""
 
     statistic: str
-    """What was estimated."""
+    """Which number was estimated."""
     bounds: tuple[float, float]
     """Public bounds of a value."""
     unit: Unit
@@ -44,7 +44,7 @@ class AnswerCard:
     promise: str
     """Who is promised what, in a sentence."""
     accounting: str
-    """What costs are counted in: ``"pure"``, ε itself, or ``"zcdp"``, ρ."""
+    """The currency of costs: ``"pure"``, ε itself, or ``"zcdp"``, ρ."""
     delta: float | None
     """δ of every group; None under pure accounting."""
     events: tuple[Event, ...]
@@ -58,7 +58,7 @@ class AnswerCard:
 
     # What only some statistics have to tell; None for the others.
     epsilon: float | None = None
-    """What the whole answer spends, where all people have one ε."""
+    """The cost of the whole answer, where all people have one ε."""
     quantile: float | None = None
     """q, of a quantile."""
     weights: str | None = None
@@ -80,7 +80,7 @@ class AnswerCard:
 
     @property
     def warning(self) -> str | None:
-        """What a reader must know first, if anything."""
+        """The warning that a reader must see first, if there is one."""
         if self.noise_is_private:
             return None
         return "NOT PRIVATE: the noise was seeded, and anyone who knows the seed can draw it again."

@@ -42,7 +42,7 @@ class GroupMeasurement:
     scale: Array
     """b of each answer's noise where it is Laplace, else 0."""
     events: tuple[events.Event, ...]
-    """What was paid."""
+    """The cost."""
 
 
 class _SumCurator(Door):

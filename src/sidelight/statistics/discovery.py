@@ -70,7 +70,7 @@ class DiscoveryTerms(Terms):
 
 @dataclass(frozen=True, kw_only=True)
 class Discovery:
-    """What was found; it may be published."""
+    """The column that was found; it may be published."""
 
     schema: Schema | None
     """The schema with what was found; None where there was none, and no label was found."""
@@ -81,19 +81,19 @@ class Discovery:
     edges: tuple[float, ...] | None = None
     records: int | None = None
     sentence: str
-    """What was found, how, and what was paid, in words."""
+    """The labels or edges that were found, how, and their cost, in words."""
     rho: float
-    """What was paid."""
+    """The cost."""
     noise_is_private: bool
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What every discovery is asked on: who is protected, out of which ledger, for how much."""
+    """The terms of a discovery: who is protected, out of which ledger, for how much."""
 
     terms: DiscoveryTerms
     schema: Schema | None
-    """What is declared so far; None where nothing is, and what is found begins a schema."""
+    """The schema so far; None where there is none, and the column that is found begins one."""
     unit: Unit
     book: Ledger
     budget: Budget
@@ -155,16 +155,16 @@ class _Asked:
         self.book.require(self.cost, self.terms.purpose("discover"))
 
     def paid(self) -> str:
-        """What was paid, in a sentence."""
+        """The cost, in a sentence."""
         said = "" if self.terms.source.is_private else " NOT PRIVATE: the noise was seeded."
         return f"ε = {self.budget.epsilon:g} at δ = {self.budget.delta:g} was paid for it.{said}"
 
     def note(self, sentence: str) -> str:
-        """What a schema file says above what was found."""
+        """The comment in a schema file above the column that was found."""
         return "\n".join(textwrap.wrap(f"{sentence} {self.paid()}", 100))
 
     def found(self, schema: Schema | None, sentence: str, **what: Any) -> Discovery:
-        """What was found, with what was paid for it."""
+        """The column that was found, with its cost."""
         return Discovery(
             schema=schema, sentence=f"{sentence} {self.paid()}", rho=float(self.cost),
             noise_is_private=self.terms.source.is_private, **{"column": None} | what,

@@ -41,7 +41,7 @@ Counted = Callable[[int], Mapping[str, int]]
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one person can add to the numbers of labels."""
+    """The most that one person can add to the numbers of labels."""
 
     labels: int
     """To how many labels, at most."""
@@ -74,7 +74,7 @@ class FoundLabels:
     stddev: float
     """σ of that noise."""
     least: int
-    """What a noisy number had to reach."""
+    """The threshold that a noisy number had to reach."""
 
 
 def label_event(

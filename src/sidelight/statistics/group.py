@@ -92,7 +92,7 @@ class Group:
 
 
 def named(groups: Sequence[Group]) -> tuple[str, ...]:
-    """What each group is called: its own name, or its place in the list."""
+    """The name of each group: its own, or its place in the list."""
     names = tuple(group.name or f"group {place}" for place, group in enumerate(groups, start=1))
     if len(set(names)) < len(names):
         raise SettingError("two groups have the same name; give each its own.")

@@ -1,4 +1,4 @@
-"""What was measured of the private groups for a quantile: released, so free to use from then on."""
+"""The noisy answers about private groups that a quantile needs: released, so free to use from then on."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class GroupQuantiles:
     is_weak: bool
     """Whether even the best group's rank noise spans the whole group."""
     events: list[tuple[Event, ...]]
-    """What was paid for each group."""
+    """The cost of each group."""
 
     @property
     def part(self) -> Part:

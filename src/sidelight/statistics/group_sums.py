@@ -1,4 +1,4 @@
-"""What was measured of the private groups for a mean: released, so free to use from then on."""
+"""The noisy answers about private groups that a mean needs: released, so free to use from then on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class GroupSums:
 
     @property
     def events(self) -> list[tuple[Event, ...]]:
-        """What was paid for each group."""
+        """The cost of each group."""
         beside = [found for found in (self.size_noise, self.clipped, self.squares) if found is not None]
         return [
             (*(found.events[place] for found in beside), self.sums.events[its_set])
@@ -128,7 +128,7 @@ class GroupSums:
 
 
 def _shares(asked: MeanSettings, unit: Unit) -> dict[str, float]:
-    """What is measured beside the sums, as shares of each ε."""
+    """The measurements beside the sums, as shares of each ε."""
     return {
         "size_share": 0.0 if unit.total_is_public else asked.size_share,
         "clipped_share": asked.clipped_share,

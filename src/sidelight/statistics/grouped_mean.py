@@ -156,7 +156,7 @@ def grouped_mean(
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """What the curator is given, and what is public."""
+    """The private records in the curator's hands, and the public facts."""
 
     cells: Cells
     values: Array
@@ -170,7 +170,7 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """What was measured of the cells: released, so free to use from then on."""
+    """The noisy answers about cells: released, so free to use from then on."""
 
     sizes: GroupMeasurement
     squares: GroupMeasurement | None

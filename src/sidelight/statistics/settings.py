@@ -29,7 +29,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, kw_only=True)
 class MixSettings:
-    """What a mixed mean and a mixed quantile share."""
+    """The settings that a mixed mean and a mixed quantile share."""
 
     bias: Bias = None
     """How far the public groups may be off: None for not at all, a bound on it, or ``"measure"``."""
@@ -51,7 +51,7 @@ class MixSettings:
 
     @property
     def allowed_bias(self) -> AllowedBias:
-        """What the card says of the public groups' bias."""
+        """The public groups' bias, as the card tells it."""
         factor = self.bias_factor if self.bias == "measure" else None
         return AllowedBias(option=self.bias, factor=factor)
 
@@ -86,7 +86,7 @@ class MeanSettings(MixSettings):
 
     @property
     def measured_share(self) -> float:
-        """What measuring σ² takes of each ε: nothing where σ² is known otherwise."""
+        """The share of each ε that measures σ²: 0 where σ² is known otherwise."""
         return self.variance_share if self.variance == "private" else 0.0
 
 
@@ -158,7 +158,7 @@ class CellSettings:
 
     @property
     def measured_share(self) -> float:
-        """What measuring σ² takes of ε: nothing where σ² is known otherwise."""
+        """The share of ε that measures σ²: 0 where σ² is known otherwise."""
         return self.variance_share if self.variance == "private" else 0.0
 
 
@@ -171,7 +171,7 @@ def check_variance(variance: Variance) -> None:
 
 
 def left_after(**shares: float) -> float:
-    """What these shares leave of an ε; refused where they leave nothing. A share of 0 asks for nothing."""
+    """The part of an ε that these shares leave; refused where nothing is left."""
     for name, share in shares.items():
         if share != 0:
             _check.share(**{name: share})

@@ -30,7 +30,7 @@ class Estimates:
     """NaN for a group that was not asked."""
     standard_errors: Array
     events: Sequence[tuple[Event, ...]] = ()
-    """What was paid for each group; none for the public side."""
+    """The cost of each group; none for the public side."""
 
 
 @dataclass(frozen=True, eq=False)

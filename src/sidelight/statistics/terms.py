@@ -38,7 +38,7 @@ class Terms:
     noise: NoiseSource | None = None
     """The operating system's if None; ``sl.testing.SeededNoise`` for experiments, which protects nobody."""
     project: str | None = None
-    """What this is for, by a name that the ledger's policy knows; the ledger keeps it."""
+    """The project that this is for, by a name that the ledger's policy knows; the ledger keeps it."""
     approved_by: str | Sequence[str] | None = None
     """Who approved it, by name; the ledger keeps that too."""
 
@@ -70,7 +70,7 @@ class Terms:
         return MemoryLedger(Promise(budget, unit, name)) if self.opened is None else self.opened
 
     def purpose(self, way: str) -> Purpose:
-        """What a run is for that spends in this way."""
+        """The purpose of a run that spends in this way."""
         return Purpose.of(way, project=self.project, approved_by=self.approved_by)
 
     @contextmanager
@@ -130,11 +130,11 @@ class GroupTerms(Terms):
         return float(self.opened.promise.budget.delta)
 
     def budget(self, epsilon: float) -> Budget:
-        """What a person with this ε is promised."""
+        """The promise to a person with this ε."""
         return Budget(epsilon=epsilon, delta=self.group_delta or 0.0)
 
     def cost(self, epsilon: float) -> Cost:
-        """What this ε may spend: ε itself, or the ρ that (ε, δ) pays for."""
+        """The amount that this ε may spend: ε itself, or the ρ that (ε, δ) pays for."""
         budget = self.budget(epsilon)
         return budget.pure() if self.accounting == "pure" else budget.rho()
 

@@ -27,7 +27,7 @@ class KnownVariance:
     """Equally likely values, for the interval."""
 
     def on_card(self, asked: Variance) -> KnownValue:
-        """What the card says of it."""
+        """Its words on the card."""
         return KnownValue(source=asked if isinstance(asked, str) else "given", value=self.value)
 
 

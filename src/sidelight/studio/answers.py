@@ -1,4 +1,4 @@
-"""What a release says, as its page shows it: counts with intervals, drawn and as a table.
+"""The answers of a release, as its page shows them: counts with intervals, drawn and as a table.
 
 Everything here is computed from released outputs, and costs nothing. Releases and answers are kept for
 whoever asks next: many readers ask the same.
@@ -75,7 +75,7 @@ class View:
     """How many lines the table on the page lacks."""
     total: float
     words: str
-    """What the intervals include."""
+    """The errors that the intervals include."""
     is_filtered: bool
     is_compared: bool
 
@@ -97,7 +97,7 @@ class View:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What somebody asks of a release."""
+    """A question to a release."""
 
     attrs: tuple[str, ...]
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()

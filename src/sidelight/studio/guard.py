@@ -110,7 +110,7 @@ class Guard:
         return None
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        """What is received, until it is too much."""
+        """The bytes of a request, until they are too many."""
         # The one route that takes files; see routes.py.
         is_upload = scope["path"].endswith("/sources/upload")
         most = (self._studio.upload_mb << 20) + MOST_FORM if is_upload else MOST_FORM

@@ -34,7 +34,7 @@ resumed. ``failed``: a bug."""
 STARTS_WITHIN = 60.0
 """Seconds after which a worker that has written no state is taken for dead."""
 _GIVES_UP_BEFORE = 10.0
-"""So many seconds sooner, a worker that comes late gives up by itself."""
+"""A worker that comes late gives up by itself so many seconds sooner."""
 _KEPT = 40
 """Finished jobs that are kept."""
 _MOST_AT_ONCE = 4
@@ -46,7 +46,7 @@ _children: "list[subprocess.Popen[bytes]]" = []
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a worker is asked to do."""
+    """The task of a worker."""
 
     kind: Kind
     asked_by: str
@@ -109,7 +109,7 @@ class Job:
         return self.state().status not in ("starting", "running")
 
     def result(self) -> Any:
-        """What came of it, in plain values; None before it is done."""
+        """The result, in plain values; None before it is done."""
         path = self.folder / "result.json"
         return parse_json(read_text(path)) if path.is_file() else None
 
@@ -175,7 +175,7 @@ class Jobs:
 
 
 def _request(path: Path) -> Request | None:
-    """What a job asks for. It is written once, and pages look at all of them, so it is read once."""
+    """The task of a job. It is written once, and pages look at all of them, so it is read once."""
     found = _requests.get(path)
     if found is None:
         found = store.read(Request, path)

@@ -23,7 +23,7 @@ MEANS: dict[Role, str] = {
     "approver": "sees a plan and approves it",
     "reader": "sees finished releases",
 }
-"""What each role does, in words."""
+"""The task of each role, in words."""
 _LINK_LASTS = 24 * 3600
 _SESSION_LASTS = 12 * 3600
 
@@ -87,7 +87,7 @@ class People:
 
 
 def form_token(secret: str) -> str:
-    """What every form of a session carries, so that no other page can send one in its name."""
+    """The token in every form of a session, so that no other page can send one in its name."""
     return hmac.new(secret.encode(), b"sidelight studio form", hashlib.sha256).hexdigest()
 
 

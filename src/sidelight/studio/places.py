@@ -45,7 +45,7 @@ class Place:
         return self.path / "schema.toml"
 
     def project(self) -> Project:
-        """What was chosen so far."""
+        """The choices so far."""
         found = store.read(Project, self.path / "project.json")
         if found is None:
             raise InputError(f"the project {self.slug} was removed.")

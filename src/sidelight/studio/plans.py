@@ -54,7 +54,7 @@ STAGE_WORDS: dict[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """What was asked for, by whom, and of which tables."""
+    """The plan that was asked for, by whom, and of which tables."""
 
     asked_by: str
     when: str
@@ -79,7 +79,7 @@ class Made:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a second person said of a plan."""
+    """The verdict of a second person on a plan."""
 
     by: str
     when: str
@@ -136,7 +136,7 @@ class FrozenPlan:
         return store.read(Made, self.folder / "plan.json")
 
     def verdict(self) -> Verdict | None:
-        """What a second person said; None before that."""
+        """The verdict of a second person; None before there is one."""
         return store.read(Verdict, self.folder / "approval.json")
 
     def jobs(self, kind: Literal["plan", "release"] = "release") -> list[Job]:

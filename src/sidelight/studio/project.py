@@ -36,7 +36,7 @@ class Threshold:
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """What the next release is to answer, and at what price."""
+    """The wish for the next release: which answers, and at what price."""
 
     workload: WorkloadChoice = "2-way"
     picked: tuple[Picked, ...] = ()

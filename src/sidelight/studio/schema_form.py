@@ -55,12 +55,12 @@ def periods(kind: str) -> tuple[str, ...]:
 
 
 def outsides(kind: str) -> list[tuple[str, str]]:
-    """What may become of values outside, with words."""
+    """The choices for values outside, with words."""
     return [(one, OUTSIDE_WORDS[one]) for one in KINDS[kind].outsides]
 
 
 def shown(column: Column | None) -> dict[str, str]:
-    """What the fields of a column's form hold; of a new column, nothing."""
+    """The fields of a column's form; empty for a new column."""
     empty = dict.fromkeys((*_ALL, *fields_of("categorical"), *fields_of("datetime"), "decimals"), "")
     if column is None:
         return empty | {"label_type": "text", "outside": "refuse"}

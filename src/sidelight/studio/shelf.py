@@ -18,7 +18,7 @@ class Shelf(Generic[Kept]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What is kept under this key; made now if it is not there."""
+        """The value under this key; made now if it is not there."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -1,4 +1,4 @@
-"""What a worker does for each kind of job: it calls the library as commands do, and keeps the result."""
+"""The work for each kind of job: a worker calls the library as commands do, and keeps the result."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,12 +23,12 @@ from sidelight.privacy.purpose import Purpose
 from sidelight.privacy.sql_ledger import open_ledger
 from sidelight.progress import Progress
 from sidelight.queries.workload import Workload
-from sidelight.releases import run as front_door
 from sidelight.releases.plan import Plan
 from sidelight.releases.plan_digest import plan_digests, require_approved, source_digest
 from sidelight.releases.plan_words import facts
 from sidelight.releases.public_data import whole_records
 from sidelight.releases.release import Release
+from sidelight.releases.run import run
 from sidelight.reports.report import report
 from sidelight.studio import store
 from sidelight.studio.jobs import Kind, Request
@@ -72,7 +72,7 @@ def keep_sample(place: Place, public: str, file: FileFormat) -> int:
 
 
 def check(place: Place, request: Request, progress: Progress) -> dict[str, Any]:
-    """What of the private table does not fit the schema: columns and reasons, no value and no count."""
+    """The misfits of the private table: columns and reasons, no value and no count."""
     schema = Schema.read(place.schema)
     with progress.phase("check"):
         misfits = schema.check(request.args["private"])
@@ -104,7 +104,7 @@ def _workload(said: Any) -> Any:
 
 
 def workload_of(ask: Ask) -> Any:
-    """What ``_workload`` reads, of what was asked."""
+    """The workload that was asked for, as ``_workload`` reads it."""
     if ask.workload != "picked":
         return ask.workload
     return {
@@ -155,7 +155,7 @@ def _planned(frozen: FrozenPlan) -> tuple[Plan, Ledger, list[str]]:
 
 
 def _said(frozen: FrozenPlan) -> Purpose:
-    """What was said of the run's purpose, beside who approved it."""
+    """The purpose of the run as people said it, beside who approved it."""
     return Purpose(project=frozen.proposal.ask.project or None)
 
 
@@ -170,7 +170,7 @@ def release(place: Place, request: Request, progress: Progress) -> dict[str, Any
         planned, book, digests = _planned(frozen)
         require_approved(approval, digests)
     store.private_folder(frozen.out.parent)
-    made = front_door.run(
+    made = run(
         planned, frozen.proposal.private, ledger=book, checkpoint=frozen.checkpoint, progress=progress,
         is_confirmed=frozen.proposal.ask.other_schema, said=_said(frozen).approved(approval),
     )  # fmt: skip

@@ -33,11 +33,11 @@ SAID = {
     "intact": "Every line of the ledger follows from the one before. Nothing was changed.",
     "changed": "The schema was changed in another window meanwhile. This is how it is now; change it again.",
 }
-"""What a page says after a redirect, by a word in its address: nobody can put other words there."""
+"""The sentence on a page after a redirect, by a word in its address: nobody can put others there."""
 
 
 class FieldError(Exception):
-    """What is wrong with a form, field by field."""
+    """The faults of a form, field by field."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ _EVERY = 0.25
 _MOST_PHASES, _LONGEST = 40, 300
 """Phases that a state tells of, and characters of what one is doing."""
 _STATUS: dict[int, Status] = {BUG: "failed", BAD_INPUT: "refused", 3: "refused", INTERRUPTED: "stopped"}
-"""By exit code."""
+"""The status of a job, by the exit code of its worker."""
 
 
 class Told:

@@ -78,7 +78,7 @@ class Calibrator:
         """For each clique, a logarithm added to its product, so that its message peaks near 1."""
         self._edges: dict[int, tuple[Projection, Projection]] = {}
         self._gauges: list[list[Any]] = [[None] * len(layout.free) for layout in self._layouts]
-        """What ``_regauge`` adds to each clique's free tables; together they cancel."""
+        """The constants that ``_regauge`` adds to each clique's free tables; together they cancel."""
         self._fallen = [0.0] * len(self._attrs)
         """For each clique, ln of its product's peak over its scale last time, lifts left out; at most 0."""
         self._failures = 0

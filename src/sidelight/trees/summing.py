@@ -8,7 +8,7 @@ import numpy as np
 from sidelight.trees.arrays import Arrays
 
 _SHORT = 24
-"""With fewer entries behind a middle axis, a matrix product sums over it faster."""
+"""Entries behind a middle axis, below which a matrix product sums over that axis faster."""
 _LONG = 1 << 10
 """Beyond so many entries, ones to multiply by would be about as large as the table, and no faster."""
 

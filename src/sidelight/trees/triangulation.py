@@ -35,7 +35,7 @@ _WORD = np.dtype("<u8")
 _ONES = np.unpackbits(np.arange(2**16, dtype="<u2").view(np.uint8)).reshape(-1, 16).sum(1, dtype=np.uint8)
 """How many of sixteen bits are set."""
 _FILL = 2**40
-"""What an added edge costs by min-fill; the weight of a clique, which decides between equals, is less."""
+"""The cost of an added edge by min-fill: more than any clique's weight, which decides between equals."""
 _NEVER = np.iinfo(np.int64).max
 
 Booleans = NDArray[np.bool_]
@@ -222,7 +222,7 @@ def _eliminate(graphs: Booleans, shape: tuple[int, ...], rule: Rule) -> tuple[Wo
 
 
 class _Prices:
-    """What eliminating an attribute costs by one rule: whole numbers, the same in any stack."""
+    """The cost of eliminating each attribute by one rule: whole numbers, the same in any stack."""
 
     def __init__(self, near: Words, shape: tuple[int, ...], rule: Rule) -> None:
         self._near, self._rule = near, rule

@@ -114,7 +114,7 @@ class Calibration:
     """How error bars were fitted to the release's measured quality."""
 
     degrees: Mapping[Literal["1", "2", "3"], Level]
-    """By the number of attributes; tables of more attributes go by the highest."""
+    """The level of each number of attributes; tables of more attributes go by the highest."""
     attributes: Mapping[str, float]
     """g: the factor by which the standard error of unmeasured tables with this attribute is larger."""
 

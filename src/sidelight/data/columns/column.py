@@ -67,7 +67,7 @@ class CategoricalColumn(Column):
     aliases: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), kw_only=True)
     """Other texts for a label, such as "f" and "F " for "F"."""
     other_label: Label | None = field(default=None, kw_only=True)
-    """What "other" decodes to: for text "other" unless declared, for numbers a missing value."""
+    """The value that "other" decodes to: for text "other" unless declared, for numbers a missing value."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -375,7 +375,7 @@ class RealColumn(NumericColumn):
 
     @cached_property
     def steps(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Of each bin the first and the last number of so many decimals, as multiples of the last decimal.
+        """The first and the last number in each bin, as multiples of the last declared decimal.
 
         >>> RealColumn("price", low=0.0, high=1.0, bins=2, decimals=1).steps
         (array([0., 5.]), array([ 4., 10.]))

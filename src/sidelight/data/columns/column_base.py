@@ -1,4 +1,4 @@
-"""What every kind of column has: a name, a place for missing values and for others, codes.
+"""The parts of every kind of column: a name, a place for missing values and for others, codes.
 
 The codes of a column are, in this order,
 
@@ -88,7 +88,7 @@ class Column(ABC):
     @property
     @abstractmethod
     def value_kind(self) -> LabelKind:
-        """What the values are once they are decoded."""
+        """The type of decoded values."""
 
     @abstractmethod
     def code_labels(self) -> tuple[Label, ...]:

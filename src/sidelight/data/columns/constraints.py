@@ -51,7 +51,7 @@ class Constraint(ABC):
     """One declared constraint."""
 
     violated: Violated = field(default="keep", kw_only=True)
-    """What becomes of a private record that violates it."""
+    """The fate of a private record that violates it."""
 
     @property
     @abstractmethod
@@ -60,7 +60,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def said(self) -> dict[str, Any]:
-        """What a schema file says of it."""
+        """Its entry in a schema file."""
 
     @abstractmethod
     def check(self, columns: Mapping[str, Column]) -> None:
@@ -121,7 +121,7 @@ class Order(Constraint):
             )
 
     def unit(self, columns: Mapping[str, Column]) -> int:
-        """What the values are compared by: seconds, or whole days where one of them is a date."""
+        """The unit in which values are compared: seconds, or whole days where one of them is a date."""
         both = (columns[self.first], columns[self.second])
         return max(column.step if isinstance(column, MomentColumn) else 1 for column in both)
 

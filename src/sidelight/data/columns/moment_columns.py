@@ -41,7 +41,7 @@ _LENGTH = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}
 
 @dataclass(frozen=True)
 class MomentColumn(BinnedColumn):
-    """What columns of dates, moments and times share."""
+    """A column of dates, moments or times."""
 
     outsides: ClassVar[tuple[str, ...]] = ("refuse", "other", "clamp")
     periods: ClassVar[tuple[str, ...]]

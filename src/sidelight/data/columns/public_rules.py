@@ -23,7 +23,7 @@ Codes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class PublicRules:
-    """What public values mean, by column; and which columns hold the weights of public records."""
+    """How public values are read, by column; and which columns hold the weights of public records."""
 
     map: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
     """Column to public value (as text) to the labels of the schema that it may stand for."""

@@ -1,4 +1,4 @@
-"""What a draft of a schema needs to know about the columns of a PUBLIC table, in a few passes by DuckDB.
+"""The facts about the columns of a PUBLIC table that a draft of a schema needs, in a few passes by DuckDB.
 
 The first records suggest what the text of each column spells. One pass over all records finds bounds, and
 about how many distinct values there are. A second pass counts each distinct text of the columns that have
@@ -54,7 +54,7 @@ class Seen:
     kind: ValueKind
     """The type that holds it; text in a file."""
     spelling: Spelling
-    """What its values are, in whatever type they are held."""
+    """The kind of its values, whatever type holds them."""
     present: int = 0
     """How many values are not missing."""
     has_missing: bool = False
@@ -83,7 +83,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked about: the records of a table, or the distinct texts of a column, each n times."""
+    """The subject: the records of a table, or the distinct texts of a column, each n times."""
 
     run: Callable[[str], Any]
     relation: str

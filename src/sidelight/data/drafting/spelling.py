@@ -1,4 +1,4 @@
-"""What the texts of a PUBLIC column seem to spell: numbers, truths, dates, times or words."""
+"""The kind that the texts of a PUBLIC column seem to spell: numbers, truths, dates, times or words."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from sidelight.data.columns.value import TRUTHS, number_of
 from sidelight.data.reading.each import with_point
 
 Spelled = Literal["text", "number", "truth", "date", "time"]
-"""What values are, in whatever type they are held."""
+"""Kinds of values, whatever type holds them."""
 
 _MOST_ODD = 5
 """Most texts that are taken for oddities in a column of numbers or dates."""
@@ -17,7 +17,7 @@ _MOST_ODD = 5
 
 @dataclass(frozen=True)
 class Spelling:
-    """What the texts of a column spell."""
+    """The kind of value that the texts of a column spell."""
 
     spelled: Spelled = "text"
     order: Format = "ymd"
@@ -26,13 +26,13 @@ class Spelling:
     has_comma: bool = False
     """Whether it is text only because the decimal mark is a comma, and nobody said so."""
     nearly: Literal["", "numbers", "dates"] = ""
-    """What a text would spell if it were not for a few odd ones."""
+    """The kind that the texts would spell, were it not for a few odd ones."""
     odd: tuple[str, ...] = ()
     """The odd texts."""
 
 
 def spelling_of(texts: Sequence[str], tokens: Collection[str], *, numbers: bool, comma: bool) -> Spelling:
-    """What these texts spell; ``tokens`` stand for missing values, in lower case.
+    """The kind that these texts spell; ``tokens`` stand for missing values, in lower case.
 
     ``numbers``: whether text may spell numbers and truths; ``comma``: whether a comma is their decimal mark.
 

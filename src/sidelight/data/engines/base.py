@@ -1,4 +1,4 @@
-"""What an engine must do: count coded records, wherever they live.
+"""The tasks of an engine: count coded records, wherever they live.
 
 The same questions get the same counts from every engine; ``tests/contracts/test_engine.py``
 holds them to it. A further SQL engine is a ``Dialect`` and a ``SqlSource`` (see sql.py), a further cluster

@@ -89,7 +89,7 @@ class Held:
 
     @cached_property
     def parts(self) -> tuple[Any, ...]:
-        """What the tasks make."""
+        """The results of the tasks."""
         with silent_errors():
             return tuple(need("dask", "to count a Dask table").persist(*self._tasks))
 

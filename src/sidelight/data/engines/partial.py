@@ -43,11 +43,11 @@ class PartialEngine(ABC):
     def _cells(
         self, places: Sequence[int], domain: Domain, marginals: Sequence[Attrs]
     ) -> tuple[Counts, Counts]:
-        """What ``count_part`` says of all parts together; ``domain`` has the attributes at these places."""
+        """The sum of ``count_part`` over all parts; ``domain`` has the attributes at these places."""
 
     @abstractmethod
     def _distinct_words(self) -> tuple[Sequence[Word], Counts]:
-        """What ``distinct_of_part`` says of all parts together."""
+        """The union of ``distinct_of_part`` over all parts."""
 
     def count(self, attrs: Attrs) -> Counts:
         return self.count_many([attrs])[0]

@@ -200,7 +200,7 @@ class SqlSource(Protocol):
     extra: tuple[str, ...]
     """Further columns, which the schema does not name and which were not even looked at."""
     relation: str
-    """What stands after FROM."""
+    """The part of the statement after FROM."""
     parts: tuple[Part, ...]
     """Where not all records have the same types: what stands after FROM instead."""
     dialect: Dialect
@@ -313,7 +313,7 @@ def _is_of_labels(column: Column) -> bool:
 
 
 def _nothing(sql: Dialect, x: str, kind: ValueKind | None) -> tuple[str, str]:
-    """Of a type that the column cannot hold, only missing values are read."""
+    """No code for values of a type that the column cannot hold, and whether there is one."""
     found = _number(sql, x, kind) if kind in ("real", "decimal") else x
     return f"CAST(NULL AS {sql.double})", f"({found} IS NOT NULL)"
 
@@ -423,7 +423,7 @@ def _code_of_whole(sql: Dialect, column: Column, kind: ValueKind | None, i: int)
 
 
 def _label(sql: Dialect, label: Label, kind: ValueKind | None) -> str | None:
-    """What a value of this kind is compared with; None where it can never be this label."""
+    """The literal that a value of this kind is compared with; None where it can never be this label."""
     if not isinstance(label, str):
         return sql.number(float(label))
     if kind in (None, "instant", "time"):

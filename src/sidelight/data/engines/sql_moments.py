@@ -33,7 +33,7 @@ TYPED: dict[str, tuple[ValueKind, ...]] = {
 
 
 def layers(sql: "Dialect", column: MomentColumn, x: str, i: int) -> list[list[str]]:
-    """What text is cut into, layer by layer; r{i} is the seconds, q{i} whether a missing value is meant."""
+    """The parts of a text, layer by layer; r{i}: its seconds, q{i}: whether it means a missing value."""
     text = sql.as_text(x)
     trimmed = f"TRIM({text})"
     is_missing = f"({x} IS NULL OR {sql.one_of(trimmed, ('', *column.missing_texts))})"
@@ -135,7 +135,7 @@ def _offset(sql: "Dialect", k: str) -> str:
 
 
 def _on_the_wall(sql: "Dialect", instant: str, zone: Offsets) -> str:
-    """What the clock in the zone shows at this instant, by bisection."""
+    """The time that a clock in the zone shows at this instant, by bisection."""
 
     def bisect(known: Sequence[tuple[int, int]]) -> str:
         if len(known) == 1:

@@ -91,7 +91,7 @@ class Each:
         return texts.take(pa.array(self._distinct[1]))
 
     def read(self, meaning: Callable[[object], Any]) -> list[Any]:
-        """What each distinct value means."""
+        """The meaning of each distinct value."""
         return [meaning(value) for value in self.values]
 
     @cached_property

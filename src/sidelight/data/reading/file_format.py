@@ -13,7 +13,7 @@ from sidelight.errors import SchemaError
 
 @dataclass(frozen=True)
 class FileFormat:
-    """What to know about a CSV or Excel file besides its columns.
+    """The format of a CSV or Excel file: all there is to know besides its columns.
 
     >>> FileFormat(delimiter=";", decimal=",").decimal
     ','
@@ -22,9 +22,9 @@ class FileFormat:
     encoding: str = "utf-8"
     """Any encoding that Python knows, such as latin-1 or cp1252."""
     delimiter: str | None = None
-    """What separates fields; without it commas, or tabs for .tsv files."""
+    """The character between fields; by default a comma, or a tab in .tsv files."""
     decimal: str = "."
-    """What stands before the decimals of a number in a CSV file: a point or a comma."""
+    """The decimal mark of numbers in a CSV file: a point or a comma."""
     sheet: str | None = None
     """Which sheet of an Excel file; the first one unless declared."""
 

@@ -103,7 +103,7 @@ def to_arrow(
 def sheet_to_arrow(
     names: Sequence[str], columns: Sequence[list[Any]], schema: Schema | None, person: str | None = None
 ) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
-    """As ``to_arrow``, of columns whose values have types of their own; without a schema, as text."""
+    """Like ``to_arrow``, for columns whose values have types of their own; without a schema, as text."""
     import pyarrow as pa
 
     declared = {} if schema is None else {column.name: column for column in schema.columns}

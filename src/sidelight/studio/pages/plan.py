@@ -31,7 +31,7 @@ _MOST_RUNS = 5
 
 
 def show(visit: Visit, status: int = 200, **about: Any) -> Response:
-    """What is asked for, the rehearsal, and the plan as far as there is one."""
+    """The wish, the rehearsal, and the plan as far as there is one."""
     project, place = visit.here.project(), visit.here
     lacking = _lacking(visit)
     if lacking or project.ledger is None:
@@ -135,7 +135,7 @@ def _play(visit: Visit, ask: Ask) -> None:
 
 
 def asked(visit: Visit) -> Ask:
-    """What the form asks for; FieldError says what is wrong at which field."""
+    """The wish in the form; FieldError says what is wrong at which field."""
     errors: dict[str, str] = {}
     schema = Schema.read(visit.here.schema)
     epsilon = _positive(visit.text("epsilon"))
@@ -181,7 +181,7 @@ def asked(visit: Visit) -> Ask:
 
 
 def _contradicted(visit: Visit, mechanism: str, *, is_helped: bool) -> str:
-    """What is wrong with a mechanism beside the public tables; nothing where they go together."""
+    """Why a mechanism does not go with the public tables; empty where it does."""
     needs = mechanism_of(mechanism).public_data
     has = is_helped and bool(visit.here.project().public)
     if needs == "unused" and has:
@@ -266,7 +266,7 @@ def _rehearsal(job: Job | None, chosen: float) -> dict[str, Any] | None:
 
 
 def _asked(visit: Visit, ask: Ask) -> str:
-    """What a rehearsal depends on; a later one is of something else if this differs."""
+    """All that a rehearsal depends on; a later one is of something else if this differs."""
     schema = Schema.read(visit.here.schema).fingerprint
     return f"{schema} {ask.workload} {picked_text(ask)} {ask.mechanism} {ask.with_public} {ask.quality_share}"
 

@@ -123,7 +123,7 @@ def _promise(visit: Visit, given: dict[str, str]) -> Promise:
 
 
 def _said(visit: Visit) -> tuple[float | None, float | None, str]:
-    """What stood in the sentence that was confirmed."""
+    """The facts in the sentence that was confirmed."""
     return (
         number_in(visit.text("said_epsilon")),
         number_in(visit.text("said_delta")),

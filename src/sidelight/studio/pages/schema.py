@@ -237,7 +237,7 @@ def download(visit: Visit) -> Response:
 
 
 def words_of(column: Column) -> str:
-    """What a column declares, in a few words."""
+    """The declaration of a column, in a few words."""
     if isinstance(column, BinnedColumn):
         low, high = column.code_labels()[0], column.code_labels()[column.declared - 1]
         span = f"{low}" if column.declared == 1 else f"{_first(low)} to {_last(high)}"
@@ -330,7 +330,7 @@ def _never(one: Combination) -> str:
 
 
 def _misfits(checking: Any, schema: Schema | None) -> dict[str, Any] | None:
-    """What the last check found; None where it found nothing out, or is under way."""
+    """The findings of the last check; None where it failed, or is under way."""
     result = None if checking is None or not checking.is_over else checking.result()
     if result is None or schema is None:
         return None
