@@ -115,9 +115,8 @@ def test_all_of_the_budget_is_spent_and_no_more(toy, unit, accounting):
     outcome = mechanism.run(one, toy.workload)
 
     assert not one.remaining
-    assert len(one.events) == (len(outcome.measurements) if accounting == "pure" else 1) + (
-        not unit.total_is_public
-    )
+    counted = not unit.total_is_public
+    assert len(one.events) == (len(outcome.measurements) if accounting == "pure" else 1 + counted)
     assert {attr for made in outcome.measurements for attr in made.query.attrs} == set(toy.table.domain.attrs)
 
 
@@ -221,6 +220,20 @@ def test_intervals_are_there_for_all_that_is_asked(toy):
         for attrs in toy.workload.attribute_sets:
             low, high = release.error_bars(attrs).interval()
             assert (low <= high).all()
+
+
+@pytest.mark.parametrize("accounting", ["zcdp", "pure"])
+def test_the_noise_on_a_private_number_of_records_is_in_every_count(toy, accounting):
+    mechanism = Ladder(accounting=accounting)
+    spent = {"rho": "1/10"} if accounting == "zcdp" else {"epsilon": "1"}
+    private, _ = toy.curator(unit=UNITS[1], **spent)
+
+    release = cards.released(mechanism.run(private, toy.workload), unit=UNITS[1])
+
+    counted = private.total_stddev**2
+    assert counted > 0
+    assert release.error_bars(()).noise_variance == pytest.approx(counted)
+    assert (release.error_bars(("a",)).noise_variance > counted / 2**2).all()
 
 
 def test_what_it_cannot_answer_is_refused_before_anything_is_paid():

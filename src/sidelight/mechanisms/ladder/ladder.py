@@ -112,9 +112,12 @@ class Ladder(Mechanism):
         # ESTIMATE, degree by degree.
         members = [attrs for attrs in best.closure.members if attrs]
         told = told_by(domain, measurements, members)
-        known = faded(domain, told, members, total=n, fade=self._fade)
+        noise = curator.total_stddev
+        known = faded(domain, told, members, total=n, total_variance=noise**2, fade=self._fade)
         model = _ESTIMATOR.of(known, seen=len(measurements))
-        return Outcome(model, tuple(measurements), curator.events)
+        # Where n is private, its noise is in every count: error bars have to know of the answer.
+        counted = [Measurement(Marginal(()), np.array([n]), noise)] if noise else []
+        return Outcome(model, (*counted, *measurements), curator.events)
 
     def _best(self, domain: Domain, workload: Workload) -> MarginalPlan:
         """HDMM's plan for all that there is room for."""

@@ -70,6 +70,7 @@ def faded(
     members: Sequence[Attrs],
     *,
     total: float,
+    total_variance: float = 0.0,
     fade: Fade,
 ) -> Residuals:
     """All these residuals, from those that noisy answers told of: single attributes are among these.
@@ -82,7 +83,7 @@ def faded(
     >>> known.count(("a", "b")).round(0).tolist()
     [[40.0, 40.0], [10.0, 10.0]]
     """
-    found: dict[Attrs, Estimate] = {(): Estimate(np.array(float(total)), 0.0)}
+    found: dict[Attrs, Estimate] = {(): Estimate(np.array(float(total)), total_variance)}
     singles = [attrs for attrs in members if len(attrs) == 1]
     for one_way, single in zip(singles, denoised([_single(told[a], total) for a in singles]), strict=True):
         cells = single.counts.size
