@@ -46,6 +46,7 @@ from sidelight.mechanisms.ladder.planning import (
 )
 from sidelight.mechanisms.ladder.shrinking import faded, told_by
 from sidelight.mechanisms.paper import MCKENNA_2018, XIAO_2023, Paper
+from sidelight.models.residuals import Estimate
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
@@ -111,13 +112,15 @@ class Ladder(Mechanism):
             measurements = [curator.measure(Marginal(view), rest / len(views)) for view in views]
         # ESTIMATE, degree by degree.
         members = [attrs for attrs in best.closure.members if attrs]
+        noise, total = curator.total_stddev, Estimate(np.array(n), 0.0)
+        if noise:
+            # Where n is private, whole marginals tell of it, too, and its noise is in every count.
+            measurements = [Measurement(Marginal(()), np.array([n]), noise), *measurements]
+            total = told_by(domain, measurements, [()])[()]
         told = told_by(domain, measurements, members)
-        noise = curator.total_stddev
-        known = faded(domain, told, members, total=n, total_variance=noise**2, fade=self._fade)
+        known = faded(domain, told, members, total=total, fade=self._fade)
         model = _ESTIMATOR.of(known, seen=len(measurements))
-        # Where n is private, its noise is in every count: error bars have to know of the answer.
-        counted = [Measurement(Marginal(()), np.array([n]), noise)] if noise else []
-        return Outcome(model, (*counted, *measurements), curator.events)
+        return Outcome(model, tuple(measurements), curator.events)
 
     def _best(self, domain: Domain, workload: Workload) -> MarginalPlan:
         """HDMM's plan for all that there is room for."""
