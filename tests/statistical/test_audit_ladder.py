@@ -107,8 +107,8 @@ def test_the_worst_of_all_neighbours_costs_what_was_paid_and_never_more(accounti
 
     worst = max(cost(*pair) for pair in pairs) / float(paid)
 
-    counted = 0.0 if relation == "replace" else Ladder().total_share
-    assert 0.99 - counted < worst <= 1 - counted + 1e-6
+    # Where n is private, the answer that counted the records is among those made.
+    assert 0.99 < worst <= 1 + 1e-6
 
 
 def test_what_is_measured_follows_from_n_alone_and_a_plan_that_looks_at_the_table_is_told(monkeypatch):

@@ -72,7 +72,7 @@ class MeanError:
     @property
     def words(self) -> str:
         """The error with its noise; nothing but the noise, where that hides the error."""
-        return f"unknown (noise of ± {_percent(self.margin)})" if self.is_hidden else str(self)
+        return f"unknown (± {_percent(self.margin)})" if self.is_hidden else str(self)
 
     @property
     def misplaced(self) -> str:

@@ -3,6 +3,7 @@ import datetime as dt
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 from sidelight.data.columns.column import LARGEST, CategoricalColumn, IntegerColumn, RealColumn
 from sidelight.data.drafting.draft import _whole_numbers, draft
@@ -222,6 +223,25 @@ def test_typed_dates_are_drafted_and_an_ambiguous_order_is_said():
     )
     assert "Day and month cannot be told apart in the text; check its format." in drafted.remarks[2]
     assert Table.read(table, drafted.schema).records == 2
+
+
+@pytest.mark.parametrize("kind", ["frame", "file", "many"])
+def test_numbers_with_a_long_tail_are_said_to_need_edges_of_their_own(tmp_path, kind, monkeypatch):
+    """As costs of a hospital have: of nine bins of 20,000, the first held nearly everybody."""
+    rng = np.random.default_rng(0)
+    costs = np.round(np.minimum(rng.lognormal(7.5, 1.6, 2000), 1e6), 2)
+    table = pa.table({"cost": costs, "age": rng.integers(0, 100, 2000)})
+    if kind != "frame":
+        csv.write_csv(table, tmp_path / "a.csv")
+    if kind == "many":
+        monkeypatch.setattr("sidelight.data.drafting.public_survey._MOST_COUNTED", 10)
+
+    drafted = draft(table if kind == "frame" else tmp_path / "a.csv")
+
+    (remark,) = drafted.remarks
+    share = (costs < costs.min() + (costs.max() - costs.min()) / 10).mean()
+    assert remark.startswith(f"column 'cost': {int(100 * share)}% of its values lie in the lowest tenth")
+    assert "write edges of your own" in remark
 
 
 def test_what_the_first_records_suggest_must_hold_for_all(tmp_path, monkeypatch):

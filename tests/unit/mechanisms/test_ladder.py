@@ -38,6 +38,7 @@ UNITS = [Unit("replace"), Unit("add-or-remove")]
 DOMAIN = Domain.of({"a": 2, "b": 3, "c": 2, "d": 4})
 TRIPLES = Workload.marginals(DOMAIN, degree=3)
 FADE = Fade(pairs=0.3, fading=0.1)
+N = Estimate(np.array(1000.0), 0.0)
 
 
 def best(workload=TRIPLES, domain=DOMAIN):
@@ -115,9 +116,8 @@ def test_all_of_the_budget_is_spent_and_no_more(toy, unit, accounting):
     outcome = mechanism.run(one, toy.workload)
 
     assert not one.remaining
-    assert len(one.events) == (len(outcome.measurements) if accounting == "pure" else 1) + (
-        not unit.total_is_public
-    )
+    counted = not unit.total_is_public
+    assert len(one.events) == (len(outcome.measurements) if accounting == "pure" else 1 + counted)
     assert {attr for made in outcome.measurements for attr in made.query.attrs} == set(toy.table.domain.attrs)
 
 
@@ -193,7 +193,7 @@ def test_exact_answers_are_kept_and_noise_is_shrunk_away():
 
     exact, noisy = (
         faded(domain, {attrs: Estimate(values, v) for attrs, values in residual.items()}, members,
-              total=100.0, fade=Fade(0.3, 0.1))
+              total=Estimate(np.array(100.0), 0.0), fade=FADE)
         for v in (1e-6, 1e6)
     )  # fmt: skip
 
@@ -221,6 +221,34 @@ def test_intervals_are_there_for_all_that_is_asked(toy):
         for attrs in toy.workload.attribute_sets:
             low, high = release.error_bars(attrs).interval()
             assert (low <= high).all()
+
+
+@pytest.mark.parametrize("accounting", ["zcdp", "pure"])
+def test_the_noise_on_a_private_number_of_records_is_in_every_count(toy, accounting):
+    mechanism = Ladder(accounting=accounting)
+    spent = {"rho": "1/10"} if accounting == "zcdp" else {"epsilon": "1"}
+    private, _ = toy.curator(unit=UNITS[1], **spent)
+
+    release = cards.released(mechanism.run(private, toy.workload), unit=UNITS[1])
+
+    counted, known = private.total_stddev**2, release.error_bars(()).noise_variance
+    if accounting == "zcdp":  # the residuals that are measured say nothing of n
+        assert known == pytest.approx(counted)
+    assert 0 < known <= counted * 1.001
+    assert (release.error_bars(("a",)).noise_variance > known / 2**2).all()
+
+
+def test_whole_marginals_tell_of_a_private_number_of_records_too():
+    """A hundredth of ε counts the records to ± 140 of 400; each marginal that was measured knows better."""
+    table, mechanism = binary(400, attributes=3), Ladder(accounting="pure")
+    budget = Budget(epsilon=1.0, delta=0.0)
+    off = []
+    for seed in range(20):
+        one = curator(table, budget, mechanism, seed=seed, unit=UNITS[1])
+        outcome = mechanism.run(one, Workload.marginals(table.domain, degree=2))
+        off.append(outcome.model.total - 400)
+
+    assert np.sqrt(np.mean(np.square(off))) < 20
 
 
 def test_what_it_cannot_answer_is_refused_before_anything_is_paid():
@@ -270,7 +298,7 @@ def test_what_shrinking_takes_away_is_in_the_variance_that_is_said():
     """Noise swamps a skewed attribute and its relations: errors are larger than what the prior leaves."""
     domain = Domain.of({"a": 9, "b": 9})
     told = {(attr,): Estimate(centred(np.random.default_rng(0).normal(0, 300, 9)), 9e4) for attr in "ab"}
-    found = faded(domain, told, [("a",), ("b",), ("a", "b")], total=1000.0, fade=Fade(0.3, 0.1))
+    found = faded(domain, told, [("a",), ("b",), ("a", "b")], total=N, fade=FADE)
 
     even = (1000.0 / 9) ** 2
     variance = found.variance(("a",))
@@ -279,4 +307,4 @@ def test_what_shrinking_takes_away_is_in_the_variance_that_is_said():
     assert found.parts["a", "b"].variance * 64 / 81 >= 0.3 * (1000.0 / 81) ** 2
     # Answers without noise leave nothing to say.
     exact = {attrs: Estimate(one.values / 10, 1e-9) for attrs, one in told.items()}
-    assert faded(domain, exact, [("a",), ("b",)], total=1000.0, fade=Fade(0.3, 0.1)).variance(("a",)) < 1e-8
+    assert faded(domain, exact, [("a",), ("b",)], total=N, fade=FADE).variance(("a",)) < 1e-8

@@ -66,7 +66,7 @@ def test_an_error_that_noise_hides_is_not_told_as_a_number():
     """Of 200 people at ε = 1, tables that were off by 36% were said to be off by "0% ± 236%"."""
     hidden = off(-0.28, 1.18)
 
-    assert hidden.words == "unknown (noise of ± 236%)"
+    assert hidden.words == "unknown (± 236%)"
     assert hidden.misplaced == "unknown"
     said = Quality(degrees={"2-way": hidden, "1-way": off(0.18, 4.7)}, attributes={"a": off(0.1, 17.0)})
     assert said.sentence == (

@@ -35,6 +35,8 @@ from sidelight.privacy.unit import Unit
 
 _FEW = 16
 """Whole numbers of at most this many distinct values are drafted as labels."""
+_LOW = 0.9
+"""Share of numbers in the lowest tenth of their range from which on a remark says so."""
 _JUDGED = 50
 """Fewer values than this do not show that a column tells people apart."""
 _ALONE = 0.9
@@ -296,7 +298,7 @@ def _numbers(seen: Seen, bins: int) -> _Draft:
     note = "Check the bounds: values beyond them go to the nearest bin."
     if is_whole:
         about: dict[str, Any] = {"missing": missing, "outside": "clamp", "note": note}
-        return _Draft(_whole_numbers(name, int(seen.low), int(seen.high), bins, about))
+        return _Draft(_whole_numbers(name, int(seen.low), int(seen.high), bins, about), _tail(seen))
     if seen.low == seen.high:
         note = "One value only was seen."
         return _Draft(CategoricalColumn(name, (float(seen.low),), missing=missing, note=note))
@@ -307,9 +309,19 @@ def _numbers(seen: Seen, bins: int) -> _Draft:
     first, beyond, bins = _round_bins(low, high, bins)
     column = RealColumn(name, first, beyond, bins, missing=missing, outside="clamp", note=note)
     try:
-        return _Draft(replace(column, decimals=seen.decimals))
+        return _Draft(replace(column, decimals=seen.decimals), _tail(seen))
     except SchemaError:  # a bin is narrower than the last decimal all the same
-        return _Draft(column)
+        return _Draft(column, _tail(seen))
+
+
+def _tail(seen: Seen) -> str:
+    """A remark on numbers of which most bins would hold next to none."""
+    if seen.in_lowest_tenth < _LOW:
+        return ""
+    return (
+        f"{math.floor(100 * seen.in_lowest_tenth)}% of its values lie in the lowest tenth of its range, so "
+        "most of its bins hold next to none: write edges of your own, closer together where values are."
+    )
 
 
 def _whole_numbers(name: str, low: int, high: int, bins: int, about: dict[str, Any]) -> IntegerColumn:

@@ -75,6 +75,8 @@ class Seen:
     """How many first characters tell codes apart into few groups; None where there are no such codes."""
     labels: Mapping[Any, int] = field(default_factory=dict)
     """How often each value occurs, or each prefix, where there are few."""
+    in_lowest_tenth: float = 0.0
+    """Share of the first numbers that lie in the lowest tenth between low and high."""
 
     @property
     def spelled(self) -> Spelled:
@@ -127,6 +129,7 @@ class PublicSurvey:
         found |= self._check(failed)
         found |= self._look_closer(found)
         found |= self._list_prefixes(found)
+        found |= self._look_for_tails(found)
         return [found.get(place) for place in range(len(self._source.names))]
 
     def commonest(self, place: int, most: int) -> list[str]:
@@ -237,8 +240,28 @@ class PublicSurvey:
         answers = self._ask(found, asked)
         return {place: replace(seen, labels=_summed(answers[place]["labels"])) for place, seen in cut.items()}
 
+    def _look_for_tails(self, found: Mapping[int, Seen]) -> dict[int, Seen]:
+        """How many of the first numbers are small, beside the largest: incomes and costs have long tails."""
+        asked = {}
+        for place, seen in found.items():
+            if seen.spelled == "number" and seen.low is not None and seen.high is not None:
+                tenth = float(seen.low) + (float(seen.high) - float(seen.low)) / 10
+                asked[place] = {
+                    "below": self._number(place, f"CASE WHEN v{place} < {tenth!r} THEN n END"),
+                    "of": self._number(place, f"CASE WHEN v{place} IS NOT NULL THEN n END"),
+                }
+        first = f"(SELECT * FROM {self._records.relation} LIMIT {FIRST}) AS first_records"
+        answers = self._ask(found, asked, _Asked(self._records.run, first))
+        return {
+            place: replace(found[place], in_lowest_tenth=float(told["below"]) / max(float(told["of"]), 1.0))
+            for place, told in answers.items()
+        }
+
     def _ask(
-        self, seen: Mapping[int, Seen], asked: Mapping[int, dict[str, str]]
+        self,
+        seen: Mapping[int, Seen],
+        asked: Mapping[int, dict[str, str]],
+        records: _Asked | None = None,
     ) -> dict[int, dict[str, Any]]:
         """Questions about several columns: of those that were counted each by itself, others in one pass.
 
@@ -248,7 +271,7 @@ class PublicSurvey:
         together = [place for place in asked if place not in self._counted]
         found: dict[int, dict[str, Any]] = {}
         for places in (*alone, together) if together else alone:
-            where = self._counted.get(places[0], self._records)
+            where = self._counted.get(places[0], records or self._records)
             relation = where.relation
             # One SELECT within the other, so that every value is worked out once.
             for layer in filter(None, self._layers(seen, places)):

@@ -46,6 +46,7 @@ from sidelight.mechanisms.ladder.planning import (
 )
 from sidelight.mechanisms.ladder.shrinking import faded, told_by
 from sidelight.mechanisms.paper import MCKENNA_2018, XIAO_2023, Paper
+from sidelight.models.residuals import Estimate
 from sidelight.privacy.budget import Budget, Cost, Epsilon, Rho
 from sidelight.privacy.event import Event
 from sidelight.privacy.unit import Unit
@@ -111,8 +112,13 @@ class Ladder(Mechanism):
             measurements = [curator.measure(Marginal(view), rest / len(views)) for view in views]
         # ESTIMATE, degree by degree.
         members = [attrs for attrs in best.closure.members if attrs]
+        noise, total = curator.total_stddev, Estimate(np.array(n), 0.0)
+        if noise:
+            # Where n is private, whole marginals tell of it, too, and its noise is in every count.
+            measurements = [Measurement(Marginal(()), np.array([n]), noise), *measurements]
+            total = told_by(domain, measurements, [()])[()]
         told = told_by(domain, measurements, members)
-        known = faded(domain, told, members, total=n, fade=self._fade)
+        known = faded(domain, told, members, total=total, fade=self._fade)
         model = _ESTIMATOR.of(known, seen=len(measurements))
         return Outcome(model, tuple(measurements), curator.events)
 

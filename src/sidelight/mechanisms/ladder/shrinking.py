@@ -69,7 +69,7 @@ def faded(
     told: Mapping[Attrs, Estimate],
     members: Sequence[Attrs],
     *,
-    total: float,
+    total: Estimate,
     fade: Fade,
 ) -> Residuals:
     """All these residuals, from those that noisy answers told of: single attributes are among these.
@@ -78,19 +78,19 @@ def faded(
 
     >>> domain = Domain.of({"a": 2, "b": 2})
     >>> told = {("a",): Estimate(np.array([30.0, -30.0]), 1.0), ("b",): Estimate(np.array([2.0, -2.0]), 1e4)}
-    >>> known = faded(domain, told, [("a",), ("b",), ("a", "b")], total=100.0, fade=Fade(0.3, 0.1))
+    >>> n = Estimate(np.array(100.0), 0.0)
+    >>> known = faded(domain, told, [("a",), ("b",), ("a", "b")], total=n, fade=Fade(0.3, 0.1))
     >>> known.count(("a", "b")).round(0).tolist()
     [[40.0, 40.0], [10.0, 10.0]]
     """
-    found: dict[Attrs, Estimate] = {(): Estimate(np.array(float(total)), 0.0)}
+    found: dict[Attrs, Estimate] = {(): total}
+    n = max(1.0, float(total.values))
     singles = [attrs for attrs in members if len(attrs) == 1]
-    for one_way, single in zip(singles, denoised([_single(told[a], total) for a in singles]), strict=True):
+    for one_way, single in zip(singles, denoised([_single(told[a], n) for a in singles]), strict=True):
         cells = single.counts.size
-        variance = _left_of_single(
-            single.variance, told[one_way].variance * (cells - 1) / cells, total, cells
-        )
+        variance = _left_of_single(single.variance, told[one_way].variance * (cells - 1) / cells, n, cells)
         found[one_way] = Estimate(centred(single.counts), variance * cells / (cells - 1))
-    prior = SpreadPrior(total, 0.0)
+    prior = SpreadPrior(n, 0.0)
     spread = 1.0
     for degree in range(2, max(map(len, members), default=0) + 1):
         below = Reconstruction(Residuals(domain, dict(found)))
