@@ -77,7 +77,7 @@ def test_a_folder_in_use_is_never_overwritten(saved, toy):
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted as Linux shows them")
 def test_a_folder_is_read_without_threads_that_outlive_the_reading(saved):
-    """A thread of Arrow that let go of a file while Python ended aborted the command, one time in eighty."""
+    """A thread of Arrow that let go of a file while Python ended aborted the command."""
     script = f"""
 import os
 import pyarrow.parquet
