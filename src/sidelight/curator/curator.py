@@ -120,6 +120,8 @@ class Curator(Door):
         """Errors of answers that a model keeps from round to round, each with that answer."""
         self.total_stddev = 0.0
         """σ of the noise in what ``total`` last gave; 0 where n is public."""
+        self.noisy_total: float | None = None
+        """What ``total`` last gave; None where n is public, or nobody asked."""
         self._rounds = 0
 
     @contextmanager
@@ -173,7 +175,8 @@ class Curator(Door):
             return float(self._table.records)
         noisy = self.measure(Marginal(()), cost)
         self.total_stddev = noisy.stddev
-        return max(1.0, float(noisy.answer[0]))
+        self.noisy_total = max(1.0, float(noisy.answer[0]))
+        return self.noisy_total
 
     def select(self, candidates: Sequence[Q], score: Score, cost: Cost, *, method: str = "exponential") -> Q:
         """One candidate, drawn so that high scores are likely."""

@@ -67,6 +67,8 @@ class Outcome:
     """The share of the public records that the model rests on; it used no others."""
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None
     """Dispersion of measured marginals, where the fit weighed a prior against them: see ``model_error``."""
+    total_stddev: float = 0.0
+    """σ of the noise in n, where the model was scaled to a noisy count of the records."""
 
     @property
     def model_error(self) -> ModelDispersion | None:
@@ -74,6 +76,7 @@ class Outcome:
         return model_error(
             self.model.domain, self.measurements,
             total=self.total, public_attrs=self.public_attrs, dispersions=self.dispersions,
+            total_stddev=self.total_stddev,
         )  # fmt: skip
 
     @property

@@ -1,5 +1,6 @@
 """``sl.release``: from a private table to a release in one call."""
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from sidelight.errors import (
     LedgerError,
     PrivacyWarning,
 )
-from sidelight.mechanisms.base import Mechanism
+from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.mechanisms.registry import AUTO
 from sidelight.privacy.chained_ledger import Ledger, new_run
 from sidelight.privacy.ledger import MemoryLedger, warn_unrecorded
@@ -162,6 +163,7 @@ def run(
                 outcome = plan.bins.run(plan.mechanism, curator, plan.workload)
             else:
                 outcome = plan.mechanism.run(curator, plan.workload, public=plan.helping)
+        outcome = replace(outcome, total_stddev=_noise_in_total(outcome, curator))
         facts = judged(plan, curator, outcome, progress)
         ledger.close(number)
     except BaseException as error:
@@ -176,6 +178,14 @@ def run(
         reused=reused, counting=kept.counting, **facts,
     )  # fmt: skip
     return Release(outcome.model, outcome.measurements, card, plan.schema, table.kind)
+
+
+def _noise_in_total(outcome: Outcome, curator: Curator) -> float:
+    """σ of the noise in n, where the model was scaled to one noisy count, and no answer holds it; else 0."""
+    n = curator.noisy_total
+    if n is None or any(not made.query.attrs for made in outcome.measurements):
+        return 0.0
+    return curator.total_stddev if math.isclose(outcome.total, n, rel_tol=1e-9) else 0.0
 
 
 def _require_budget(

@@ -130,7 +130,10 @@ class CountErrors:
     def bars(self, attrs: Attrs) -> ErrorBars:
         """The counts over these attributes, with their errors; those of the last call are kept."""
         if self._last is None or self._last[0] != attrs:
-            self._last = attrs, self._bars(attrs)
+            self._last = attrs, replace(
+                self._bars(attrs),
+                is_total_public=self._total_is_public, total_stddev=self._error.total_stddev,
+            )  # fmt: skip
         return self._last[1]
 
     def parts(self, wanted: Sequence[Attrs]) -> Iterator[Parts]:

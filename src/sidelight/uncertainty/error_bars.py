@@ -43,16 +43,25 @@ class ErrorBars:
     """Where the model is a reconstruction: the answers that intervals are of."""
     misplaced: Misplaced | None = None
     """Where errors were fitted to measured quality, and the model errs: the records that it misplaced."""
+    is_total_public: bool = True
+    """Whether ``total`` is the number of records; otherwise it is itself measured, and no bound."""
+    total_stddev: float = 0.0
+    """σ of the noise in ``total``, where the model was scaled to a noisy count: all counts share it."""
 
     @property
     def noise_variance(self) -> Array | None:
         """The variance of the noise in every count."""
-        return None if self.noise is None else self.noise.variance
+        return None if self.noise is None else np.asarray(self.noise.variance + self._from_total)
+
+    @property
+    def _from_total(self) -> Array:
+        """The variance in every count that the noise in ``total`` makes."""
+        return np.asarray((self.total_stddev * self.estimate / self.total) ** 2)
 
     @property
     def noise_error(self) -> Array | None:
         """The standard error that noise makes."""
-        return None if self.noise is None else np.sqrt(self.noise.variance)
+        return None if self.noise_variance is None else np.sqrt(self.noise_variance)
 
     @property
     def model_error(self) -> Array | None:
@@ -62,11 +71,13 @@ class ErrorBars:
     @property
     def standard_error(self) -> Array | None:
         """The standard error of noise and model, or of the one that is known; None where neither is."""
-        known = [part for part in (self.noise_variance, self.model_variance) if part is not None]
-        return np.sqrt(np.sum(known, axis=0)) if known else None
+        if self.noise is None and self.model_variance is None:
+            return None
+        noise = self._from_total if self.noise_variance is None else self.noise_variance
+        return np.sqrt(noise if self.model_variance is None else noise + self.model_variance)
 
     def interval(self, confidence: float = 0.95) -> tuple[Array, Array] | None:
-        """From low to high; no count is below 0, or above n."""
+        """From low to high; no count is below 0, or above n where that is known."""
         _check.share(confidence=confidence)
         if self.standard_error is None:
             return None
@@ -78,7 +89,7 @@ class ErrorBars:
             high = self.estimate + quantile * self.standard_error
             if self.misplaced is not None:
                 high = self.estimate + self.misplaced.reach(quantile, self._skewed, self.standard_error)
-        return np.maximum(low, 0.0), np.clip(high, 0.0, self.total)
+        return np.maximum(low, 0.0), np.clip(high, 0.0, self.total if self.is_total_public else None)
 
     @property
     def _skewed(self) -> Array:

@@ -54,6 +54,8 @@ class ModelDispersion:
     """The dispersion of each measured marginal, where the fit weighed a prior against it."""
     told_by_public: tuple[str, ...] | None = None
     """Attributes that public data tell of; None on older cards."""
+    total_stddev: float = 0.0
+    """σ of the noise in n, where the model was scaled to a noisy count of the records."""
 
 
 def model_error(
@@ -63,6 +65,7 @@ def model_error(
     total: float,
     public_attrs: Collection[str] = (),
     dispersions: Mapping[Attrs, tuple[float, float]] | None = None,
+    total_stddev: float = 0.0,
 ) -> ModelDispersion | None:
     """The error of a model, by the measurements that it was fitted to; None where they counted no records.
 
@@ -90,6 +93,7 @@ def model_error(
             for attrs, (s, sampling) in (dispersions or {}).items()
         ),
         told_by_public=tuple(attr for attr in domain.attrs if attr in public_attrs),
+        total_stddev=total_stddev,
     )
 
 

@@ -86,3 +86,13 @@ def test_what_is_off_elsewhere_is_multiplied_by_an_attribute_that_nothing_told_o
 
     assert alone.known == pytest.approx((skew(8) - 1) * alone.estimate**2)
     assert np.all(parts.known >= (skew(8) - 1) * parts.estimate**2)
+
+
+def test_a_number_of_records_that_is_itself_measured_bounds_no_interval():
+    """Of 20 releases of a constant column under add-or-remove, the interval of its one value held in 7."""
+    known, unknown = (bars(("a",), public=public) for public in (True, False))
+    everything = np.ones(5, dtype=bool)
+
+    assert known.sum(everything).interval()[1] == pytest.approx(known.total)
+    assert unknown.sum(everything).interval()[1] > unknown.total + 20
+    assert unknown.at(np.array([[0]])).is_total_public is False

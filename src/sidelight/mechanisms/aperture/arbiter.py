@@ -53,8 +53,8 @@ _SUSPECT = 0.03
 _TELLS = 0.1
 """Share of n that the arbiter has to tell apart to be asked: else chance decided, not data."""
 FOR_RELATIONS, FOR_SHARES = 0.0025, 0.001
-"""Share of n that is told apart finely enough: of relations a quarter of what matters; of shares of other trees
-and of public records a tenth, since these differ by less."""
+"""Share of n that is told apart finely enough: of relations a quarter of what matters; of shares of other
+trees and of public records a tenth, since these differ by less."""
 _LEAST_PRICE = 0.1
 """Of what a question may cost, what it costs however fine that is: hardly felt, and a third as fine."""
 
