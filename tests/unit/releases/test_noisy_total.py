@@ -67,7 +67,7 @@ def test_the_noise_in_n_is_shared_by_all_cells_so_sums_have_all_of_it():
 
 
 def test_intervals_of_a_private_number_of_records_hold():
-    """Of 20 releases 19 hold on average; where nothing was known of this noise, half of them or fewer held."""
+    """Of 20 releases 19 hold on average; where nothing was known of this noise, 8 held."""
     held = 0
     for seed in range(20):
         low, high = released("aperture", seed=seed).error_bars(()).interval()
