@@ -26,7 +26,7 @@ import material  # noqa: E402  # this folder is no package
 
 _PATIENCE = 180.0
 """Seconds without a line after which a process is taken for stuck, and its case for the reason."""
-_AT_ONCE = 100
+_AT_ONCE = 250
 """Cases that a process is given: what one leaves behind in memory does not pile up for thousands."""
 
 

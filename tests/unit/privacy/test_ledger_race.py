@@ -134,7 +134,8 @@ def test_what_an_append_returned_from_is_there_after_a_kill(tmp_path, child):
     time.sleep(0.05)
 
     doomed.kill()
-    told = 1 + len(doomed.communicate(timeout=30)[0].splitlines())
+    told = 1 + len(doomed.stdout.read().splitlines())  # communicate() would miss what readline() read ahead
+    assert doomed.wait(timeout=30) == -signal.SIGKILL
 
     ledger = SqlLedger.open(path)
     kept = [event.what for event in ledger.events(run)]
