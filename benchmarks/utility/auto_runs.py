@@ -121,9 +121,10 @@ def _rows() -> dict[str, list[Rows]]:
     add("pure", ("transfusion", "titanic7"), ("3-way",), 0.0, LOW, pure, 10)
     add("pure", ("nist10", "nist10-tx", "adult7"), ("3-way",), 0.0, ALL, pure, 5)
     large = ["aperture", "aim", "mst", "ladder"]
-    add(
-        "large", ("titanic", "income-pa", "nist-ma", "income-ga", "nist-tx"), ("3-way",), DELTA, ALL, large, 2
-    )
+    single_years = ("titanic", "income-pa", "income-ga")
+    add("middling", single_years, ("3-way",), DELTA, ALL[:3], large, 2)
+    add("large", single_years, ("3-way",), DELTA, ALL[3:], large, 2)
+    add("large", ("nist-ma", "nist-tx"), ("3-way",), DELTA, ALL, large, 2)
     add("large", ("adult", "salary", "taxi", "employment-2018"), ("3-way",), DELTA, MIDDLE, large, 1)
     add("large", ("fire",), ("3-way",), DELTA, (0.03, *MIDDLE), large, 1)
     add("large", ("fire",), ("2-way",), DELTA, MIDDLE, large, 1)
@@ -320,7 +321,11 @@ def measure(
 ) -> dict[str, float | str]:
     private, public = tables_of(data)
     asked, budget = workload_of(workload, private.domain), Budget(epsilon=epsilon, delta=delta)
-    kind = next(rows.kind for rows in ROWS[data] if (rows.workload, rows.delta) == (workload, delta))
+    kind = next(
+        rows.kind
+        for rows in ROWS[data]
+        if (rows.workload, rows.delta) == (workload, delta) and epsilon in rows.epsilons
+    )
     recipe = named(mechanism, kind)
     if kind == "middling":
         return {"error": in_groups(private, asked, budget, recipe, seed)}

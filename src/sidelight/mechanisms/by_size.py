@@ -180,11 +180,11 @@ def worthwhile_rounds(mwem: MWEM, budget: Budget, size: Size, *, most: int) -> i
     """The most rounds, each of which removes more error than its noise adds.
 
     The error that T rounds leave is about 1.5 n/T^1.5, and the error that they add is the noise of one of
-    them. Laplace noise counts double: its tails are heavier, and selecting is noisier beside it. So does the
-    noise of marginals, which is in every cell.
+    them. Laplace noise counts four times: its tails are heavier, and selecting is noisier beside it. The
+    noise of marginals counts double, since it is in every cell.
     """
     allotment = mwem.allotment(budget)
-    weight = (2 if mwem.accounting == "pure" else 1) * (1 if mwem.candidates == "queries" else 2)
+    weight = (4 if mwem.accounting == "pure" else 1) * (1 if mwem.candidates == "queries" else 2)
 
     def is_worthwhile(rounds: int) -> bool:
         stddev = round_stddev(replace(mwem, rounds=rounds), allotment, size.unit)

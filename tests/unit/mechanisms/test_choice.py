@@ -202,7 +202,7 @@ def test_the_last_round_leaves_out_more_than_its_noise_and_the_next_would_not(de
             noise = math.sqrt(1 / (2 * float(cost.rho().value) / (2 * T)))
         else:
             b = 1.0 / (2 * T)
-            noise = 2 * math.sqrt(2 * math.exp(-b)) / (1 - math.exp(-b))  # discrete Laplace, counted double
+            noise = 4 * math.sqrt(2 * math.exp(-b)) / (1 - math.exp(-b))  # discrete Laplace, counted 4 times
         assert (noise <= 1.5 * n / T**1.5) == is_worthwhile
 
 
