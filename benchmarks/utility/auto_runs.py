@@ -140,6 +140,7 @@ def _rows() -> dict[str, list[Rows]]:
     add("ranges", raw, ("ranges",), 0.0, LOW, pure_ranges, 5)
     add("middling", ("nist7", "adult5", "taxi5", "nist7-tx"), ("3-way",), DELTA, MIDDLE, [*large, "hdmm"], 1)
     add("middling", ("income-pa", "nist-ma", "adult", "income-ga"), ("2-way",), DELTA, MIDDLE, large, 1)
+    add("middling", ("salary",), ("2-way",), DELTA, (0.03,), ["aperture", "mst", "ladder"], 1)
     add("cuboids", ("adult8", "nist8-tx"), ("cuboids",), 0.0, (0.1, 0.3, 1.0, 3.0), PURE[1:], 3)
     helped = ("titanic+", "salary+", "fire+", "adult025+", "adult050+", "nist-ma-national", "income-pa-oh",
               "income-ga-ca", "taxi+")  # fmt: skip
