@@ -78,9 +78,11 @@ BESIDE = {
     "taxi-fare+": ("taxi", ("fare", "tips")),
 }
 """Two attributes of a pair of tables, private and public, whose ranges are asked for."""
-FEW_NUMBERS = {"nist10+": 500, "nist10-tx+": 500, "adult7+": 1_000, "acs16+": 1_000, "titanic7+": 300}
-"""Small tables beside so many public records: of the nation for NIST's; a random part of the table for ADULT
-and ACS employment; JAM's public part for TITANIC."""
+FEW_NUMBERS = {
+    "nist10+": 500, "nist10-tx+": 500, "adult7+": 1_000, "acs16+": 1_000, "titanic7+": 300, "czech+": 200,
+}  # fmt: skip
+"""Small tables beside so many public records: of the nation for NIST's; JAM's public part for TITANIC; a
+random part of the table for the others."""
 MOST_ROUNDS = 90
 """Of MWEM, where half and twice as many as auto takes are run beside it."""
 SIZES = ("max_model_mb", "oversized")
@@ -147,8 +149,9 @@ def _rows() -> dict[str, list[Rows]]:
     with_public = ["mwem-pub, accounting=pure", "ladder, accounting=pure", *PURE[:2]]
     add("public", helped, ("3-way",), 0.0, MIDDLE, with_public, 2)
     few = ["aperture", "pmw-pub", "ladder", "ladder, accounting=pure"]
-    add("public", ("nist10+", "nist10-tx+", "adult7+", "titanic7+"), ("3-way",), DELTA, ALL[3:], few, 2)
-    add("public", ("acs16+",), ("2-way",), DELTA, ALL[3:], few, 2)
+    beside = ("nist10+", "nist10-tx+", "adult7+", "titanic7+", "czech+")
+    add("public", beside, ("3-way",), DELTA, LOW, few, 2)
+    add("public", ("acs16+",), ("2-way",), DELTA, (0.1, *LOW[1:]), few, 2)
     add("public", ("income-pa-oh", "income-ga-ca", *BESIDE), ("ranges",), DELTA, (0.1, 0.3, 1.0, 10.0),
         ["pmw-pub", *by_range, "hdmm"], 2)  # fmt: skip
     return found
