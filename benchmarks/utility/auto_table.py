@@ -28,10 +28,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from auto_runs import KEPT_OUT, ROWS, auto, name_of
-from pairs import private_name
+from auto_runs import DELTA, KEPT_OUT, ROWS, auto, name_of
+from pairs import load, private_name
 
 from experiment import RESULTS, mean_and_error
+from sidelight.data.domain import Domain
+from sidelight.data.table import Table
 from sidelight.mechanisms.by_size import Size
 from sidelight.mechanisms.choice import choose
 from sidelight.privacy.budget import Budget
@@ -160,7 +162,11 @@ def with_public() -> Iterator[Row]:
             lambda line: line["mechanism"],
         )
         own = means((line for line in ours if _is(line, data, "all", epsilon)), lambda _: "aperture")
-        yield Row("3-way, public", data, float(epsilon), others | rivals | own, "aperture")
+        private, public = load(data)
+        took = chosen(private.domain, 3, float(epsilon), records=private.records, public=public)
+        every = others | rivals | own
+        if took in every:
+            yield Row("3-way, public", data, float(epsilon), every, took)
 
 
 def run() -> Iterator[Row]:
@@ -209,17 +215,22 @@ def drawn() -> Iterator[Row]:
         every = means(found, mechanism_of)
         helped = every.pop("aperture", None)
         alone = {name.removesuffix(" alone"): error for name, error in every.items()}
-        domain = wide(columns, records=100).private.domain
-        took = choose(
-            domain, Workload.marginals(domain, degree=2), budget=Budget(epsilon=1.0, delta=1e-9), public=None,
-            settings={}, size=Size(150_000, Unit("replace")),
-        ).mechanism.name  # fmt: skip
+        made = wide(columns, records=100)
+        took = chosen(made.private.domain, 2, 1.0, records=150_000)
         if took in alone:
             yield Row("2-way, drawn", f"drawn{columns}", 1.0, alone, took)
         if helped is not None:
-            yield Row(
-                "2-way, drawn, public", f"drawn{columns}", 1.0, alone | {"aperture": helped}, "aperture"
-            )
+            took = chosen(made.private.domain, 2, 1.0, records=150_000, public=made.public)
+            every = alone | {"aperture": helped}
+            yield Row("2-way, drawn, public", f"drawn{columns}", 1.0, every, took)
+
+
+def chosen(domain: Domain, degree: int, epsilon: float, *, records: int, public: Table | None = None) -> str:
+    """The name of what is chosen for all marginals of a degree, at δ = 1e-9."""
+    return choose(
+        domain, Workload.marginals(domain, degree=degree), budget=Budget(epsilon=epsilon, delta=DELTA),
+        public=public, settings={}, size=Size(records, Unit("replace")),
+    ).mechanism.name  # fmt: skip
 
 
 def _is(line: Mapping[str, str], data: str, public: str, epsilon: str) -> bool:

@@ -88,12 +88,12 @@ LEFT_OUT = {
     "titanic": ("barak",),
     "demo": ("barak",),
     "nist-ma-national": ("barak", "dualquery", "hdmm"),
-    "nist-tx-national": ("barak", "dualquery", "jam", "hdmm"),
+    "nist-tx-national": ("barak", "dualquery", "hdmm"),
     "acs": ("barak", "dualquery"),
     "acs-ga": ("barak", "dualquery"),
-    "adult025": ("barak", "dualquery", "aim", "hdmm"),
-    "salary": ("barak", "dualquery", "jam", "aim", "hdmm"),
-    "taxi": ("barak", "dualquery", "jam", "hdmm"),
+    "adult025": ("barak", "dualquery", "hdmm"),
+    "salary": ("barak", "dualquery", "hdmm"),
+    "taxi": ("barak", "dualquery", "hdmm"),
 }
 
 

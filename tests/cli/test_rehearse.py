@@ -43,12 +43,12 @@ def test_several_epsilons_may_follow_one_another_and_the_answer_is_printed(folde
 
 
 def test_as_json_the_errors_and_the_answer_are_numbers(folder):
-    done = rehearse(folder, "--epsilon", 10, "--accuracy", 0.001, "--json")
+    done = rehearse(folder, "--epsilon", 10, "--accuracy", 0.00001, "--json")
 
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
-    assert facts["played"][0]["mechanism"] == "auto (aperture)"
-    assert facts["epsilon_for_accuracy"] == {"auto (aperture)": None}
+    assert facts["played"][0]["mechanism"] == "auto (ladder)"
+    assert facts["epsilon_for_accuracy"] == {"auto (ladder)": None}
     assert facts["cannot_know"]
 
 

@@ -41,9 +41,10 @@ _MOST_SETS = 20_000
 """Most marginals of a workload for which noise is planned: more take long."""
 _RANGES = 0.03
 """HDMM is taken where σ of a range is less than this share of n, on average."""
-_PUBLIC_IS_OFF = 2.1
+_PUBLIC_IS_OFF, _AND_MEASURED = 2.1, 0.5
 """LADDER is taken where its expected error is below so many times the distance that chance alone puts between
-the two tables: it overstates its error, and public tables differ by more than chance."""
+the two tables, at δ = 0 and above: it overstates its error, and public tables differ by more than chance, but
+APERTURE, which is taken above, corrects them by measuring."""
 _COUNTED = 300
 """Most marginals of a public table that are counted, to see how far off chance alone would make them."""
 _IN_TIME = 20_000
@@ -70,7 +71,7 @@ def planned(
 ) -> Mechanism | None:
     """The mechanism with planned noise, where that suffices; None where it does not.
 
-    Beside public data it suffices where these are likely to be further off than its noise (``_unhelped``).
+    Beside a public table it suffices where that is likely to be further off (``_unhelped``).
 
     Laplace noise counts for much in a ledger that also pays for Gaussian noise (``Budget.admits``), and looks
     that are paid in ε are less precise than those paid in ρ. So ``may_be_pure`` is true at δ > 0 only where a
@@ -80,7 +81,7 @@ def planned(
         return None
     try:
         if public is not None:
-            return _unhelped(domain, workload, budget, size, public)
+            return _unhelped(domain, workload, budget, size, public, may_be_pure=may_be_pure)
         if workload.only_marginals:
             return _ladder(domain, workload, budget, size, may_be_pure=may_be_pure)
         return None if budget.is_pure else _hdmm(domain, workload, budget, size, share=_RANGES)
@@ -138,13 +139,12 @@ def _expected(mechanism: Ladder, domain: Domain, workload: Workload, budget: Bud
 
 
 def _unhelped(
-    domain: Domain, workload: Workload, budget: Budget, size: Size, public: Any
+    domain: Domain, workload: Workload, budget: Budget, size: Size, public: Any, *, may_be_pure: bool
 ) -> Mechanism | None:
-    """Planned noise beside a public table that can only be reweighed, where it is less than that is off by.
+    """Planned noise beside a public table, where it is less than that table is likely to be off by.
 
     If m public and n private records were drawn from the same people, chance alone would set a share p apart
-    by √(p(1 − p)(1/m + 1/n)); that of a range by half of √(1/m + 1/n) at most. APERTURE measures, too, so
-    this says nothing of it.
+    by √(p(1 − p)(1/m + 1/n)); that of a range by half of √(1/m + 1/n) at most.
     """
     if not (isinstance(public, Table) and records_telling(public, domain.attrs)):
         return None
@@ -152,15 +152,15 @@ def _unhelped(
     if not workload.only_marginals:
         share = min(_RANGES, chance / 2)
         return None if budget.is_pure else _hdmm(domain, workload, budget, size, share=share)
-    if not budget.is_pure:
+    ladder = _ladder(domain, workload, budget, size, may_be_pure=may_be_pure)
+    if ladder is None:
         return None
-    ladder = Ladder(accounting="pure")
-    ladder.check(domain, workload, None)
     sets = workload.attribute_sets
     counts = public.count_many(sets[:: math.ceil(len(sets) / _COUNTED)])
     shares = (np.asarray(one) / public.records for one in counts)
     off = chance * float(np.mean([expected_l1_noise(1, np.sqrt(p * (1 - p)).sum()) for p in shares]))
-    return ladder if _expected(ladder, domain, workload, budget, size) < _PUBLIC_IS_OFF * off else None
+    most = off * (_PUBLIC_IS_OFF if budget.is_pure else _AND_MEASURED)
+    return ladder if _expected(ladder, domain, workload, budget, size) < most else None
 
 
 def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size, *, share: float) -> HDMM | None:

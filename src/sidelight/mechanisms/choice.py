@@ -1,6 +1,7 @@
 """``mechanism="auto"``: the mechanism for people who name none, chosen from public facts alone.
 
-    public data    marginals, δ > 0          aperture
+    public data    marginals, δ > 0          ladder where it would be taken without public data, and public
+                                             records would be further off than its noise; otherwise aperture
                    other queries, δ > 0      hdmm where public records would be further off than its noise;
                                              otherwise pmw-pub
                    marginals, δ = 0          ladder where public records would be further off than its noise;
@@ -129,16 +130,17 @@ def _planned_because(
             f"{public.records:,} public records are off by: these are left aside."
         )
         if lost := workload.leaves_out(domain):
-            keeps = "mwem-pub" if budget.is_pure else "pmw-pub"
+            measures = "aperture" if workload.only_marginals else "pmw-pub"
+            keeps = "mwem-pub" if budget.is_pure else measures
             told = _check.listed(lost)
             why += f" So is what they tell of {told}, outside the workload; {keeps} would keep it."
-        return why
-    if mechanism.name == "hdmm":
-        return f"{beside}the noise that hdmm plans is small."
-    if budget.is_pure:
-        return "δ = 0 asks for pure ε, and ladder has erred least with it where we compared mechanisms."
-    why = f"{beside}ladder is expected to err least: it measures what was planned, and selects nothing."
-    if mechanism.settings()["accounting"] == "pure":
+    elif mechanism.name == "hdmm":
+        why = f"{beside}the noise that hdmm plans is small."
+    elif budget.is_pure:
+        why = "δ = 0 asks for pure ε, and ladder has erred least with it where we compared mechanisms."
+    else:
+        why = f"{beside}ladder is expected to err least: it measures what was planned, and selects nothing."
+    if not budget.is_pure and mechanism.settings().get("accounting") == "pure":
         why += " Its noise is that of pure ε, which is less here; it leaves nothing for others in a ledger."
     return why
 

@@ -86,7 +86,7 @@ def test_the_same_seed_plays_the_same_and_another_seed_another():
 def test_auto_is_what_a_release_would_take():
     played = sl.rehearse(public(), epsilon=1, **(QUICK | {"mechanism": "auto"}))
 
-    assert played.mechanisms == ("auto (aperture)",)
+    assert played.mechanisms == ("auto (ladder)",)
 
 
 def test_the_epsilon_for_an_accuracy_is_read_between_the_points():

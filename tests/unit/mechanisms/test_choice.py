@@ -257,6 +257,41 @@ def test_public_records_are_left_aside_where_they_would_be_further_off_than_plan
     choice(many, 1_500).mechanism.check(DOMAIN, workload, many)
 
 
+def test_marginals_are_measured_without_public_records_only_where_these_are_off_by_twice_the_noise():
+    few, many = drawn(50), drawn(100_000)
+
+    def choice(public, n, **asked):
+        return chosen(public=public, records=n, epsilon=0.3, **asked)
+
+    names = [choice(public, n).mechanism.name for public in (few, many) for n in (30, 1_500, 10**6)]
+    assert names == ["aperture", "ladder", "ladder", "aperture", "aperture", "ladder"]
+    assert "the 50 public records are off by: these are left aside" in choice(few, 1_500).why
+    pairs = Workload([("a", "b")])
+    assert "what they tell of c, outside the workload; aperture would keep it" in (
+        choice(few, 1_500, workload=pairs).why
+    )
+
+
+def test_what_would_not_be_taken_without_public_records_is_not_taken_beside_them():
+    domain = sl.Domain.of({"a": 60, "b": 60, "c": 6})
+    few = sl.Table.of_codes(domain, np.random.default_rng(0).integers(0, domain.shape, (50, 3)))
+    asked, size = Workload.marginals(domain, degree=2), Size(20_000, Unit("replace"))
+    budget = Budget(epsilon=1.0, delta=1e-9)
+
+    expected = Ladder().expected_error(domain, asked, allotment=budget.rho(), unit=size.unit, n=size.n)
+    assert expected < 0.5 * distance_by_chance(few, asked, n=size.n)
+    for public in (None, few):
+        choice = choose(domain, asked, budget=budget, public=public, settings={}, size=size)
+        assert choice.mechanism.name == "aperture"
+
+
+def distance_by_chance(public, workload, *, n):
+    """What chance alone sets the marginals of as many public and n private records apart by."""
+    parts = [np.asarray(public.count(attrs)) / public.records for attrs in workload.attribute_sets]
+    scale = math.sqrt(2 / math.pi * (1 / public.records + 1 / n))
+    return float(np.mean([scale * np.sqrt(p * (1 - p)).sum() for p in parts]))
+
+
 def test_a_range_is_helped_until_its_noise_is_what_chance_alone_sets_it_off_by():
     m, n = 4_000, 10_000
     off, names = math.sqrt(1 / m + 1 / n) / 2, set()

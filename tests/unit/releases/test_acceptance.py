@@ -366,7 +366,7 @@ def test_a_release_leaves_out_a_value_without_records():
     assert (finding.verdict, finding.left_out) == ("passed", ("2",))
 
 
-@pytest.mark.parametrize(("mechanism", "workload"), [("auto", [("a", "b")]), ("pmw-pub", "2-way")])
+@pytest.mark.parametrize(("mechanism", "workload"), [("aperture", [("a", "b")]), ("pmw-pub", "2-way")])
 def test_a_release_that_loses_a_group_is_not_let_off_for_it(mechanism, workload):
     """A third of the people have g = 2, and no public record has: the release says that nobody has."""
     draw, records = np.random.default_rng(0), 30_000
