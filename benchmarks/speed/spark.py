@@ -2,9 +2,9 @@
 
 A Parquet file of coded records, some attributes skewed and some not, is counted by DuckDB and our kernel
 ("files"), by Spark with Python workers in its executors ("spark"), and by Spark's grouping sets
-("grouping sets", up to 10⁶ records). Three parts of that are Spark's own: it adds up the columns in Java, and
-nothing leaves it ("java alone"); it hands one column to Python workers, which do nothing with it ("one column");
-and so all columns ("transfer"). Spark runs in local mode on two cores. Every
+("grouping sets", up to 10⁶ records). Three things show what is Spark's own: it adds up the columns in Java
+("java alone"); it hands one column to Python workers, which do nothing with it ("one column"); and so all
+columns ("transfer"). Spark runs in local mode on two cores. Every
 measurement is a process of its own. Processor seconds are those of all processes that belong to it (Java and
 Python workers too); wall seconds depend on what else the machine does. Shuffled bytes are Spark's own figure;
 the driver's heap is what Java holds after the run. What starting Spark takes is not counted.
