@@ -2,8 +2,9 @@
 
 A Parquet file of coded records, some attributes skewed and some not, is counted by DuckDB and our kernel
 ("files"), by Spark with Python workers in its executors ("spark"), and by Spark's grouping sets
-("grouping sets", up to 10⁶ records). "transfer" is the part of reading that is Spark's own: it hands all
-columns to Python workers, which do nothing with them. Spark runs in local mode on two cores. Every
+("grouping sets", up to 10⁶ records). Three things show what is Spark's own: it adds up the columns in Java
+("java alone"); it hands one column to Python workers, which do nothing with it ("one column"); and so all
+columns ("transfer"). Spark runs in local mode on two cores. Every
 measurement is a process of its own. Processor seconds are those of all processes that belong to it (Java and
 Python workers too); wall seconds depend on what else the machine does. Shuffled bytes are Spark's own figure;
 the driver's heap is what Java holds after the run. What starting Spark takes is not counted.
@@ -30,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sidelight.data.engines.spark_counting import _BYTES_A_BATCH
 from sidelight.data.schema import Schema
 from sidelight.data.table import Table
 
@@ -39,6 +41,7 @@ SKEWED = ("a1", "a4", "a7", "a9")
 """Attributes of which three records in four hold the first value."""
 AT_ONCE = 1_000_000
 CORES = 2
+ALONE = ("java alone", "one column", "transfer")
 
 
 def write_table(path: Path, records: int) -> None:
@@ -132,16 +135,22 @@ def measure(path: Path, engine: str) -> dict[str, float]:
     return {name: round(value, 3) for name, value in found.items()}
 
 
-def transfer(path: Path) -> dict[str, float]:
-    """In a child process: Spark reads all columns and hands them to workers, which count batches alone."""
-    frame = session(grouping_sets=False).read.parquet(str(path))
+def spark_alone(path: Path, engine: str) -> dict[str, float]:
+    """In a child process: what Spark takes for its own part of reading; workers only count batches."""
+    started = session(grouping_sets=False)
+    started.conf.set(_BYTES_A_BATCH, str(2**31 - 1))  # as the engine does for columns of numbers
+    frame = started.read.parquet(str(path))
 
     def nothing(batches: Any) -> Any:
         yield pa.RecordBatch.from_pydict({"n": [sum(batch.num_rows for batch in batches)]})
 
     frame.limit(1000).mapInArrow(nothing, "n bigint").collect()
+    if engine == "java alone":
+        asked = frame.selectExpr(*(f"sum({name})" for name in SIZES))
+    else:
+        asked = (frame.select("a0") if engine == "one column" else frame).mapInArrow(nothing, "n bigint")
     start, began = time.perf_counter(), processor_seconds()
-    frame.mapInArrow(nothing, "n bigint").collect()
+    asked.collect()
     found = {"read_wall": time.perf_counter() - start, "read_processor": processor_seconds() - began}
     return {name: round(value, 3) for name, value in found.items()}
 
@@ -177,14 +186,14 @@ def cluster(records: float = 1e10, executors: int = 50, cores: int = 4) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    parser.add_argument("--engines", nargs="+", default=["files", "spark", "transfer", "grouping sets"])
+    parser.add_argument("--engines", nargs="+", default=["files", "spark", *ALONE, "grouping sets"])
     parser.add_argument("--folder", help="where the table is written meanwhile")
     parser.add_argument("--measure", nargs=2)
     parser.add_argument("--cluster", action="store_true")
     asked = parser.parse_args()
     if asked.measure:
         path, engine = Path(asked.measure[0]), asked.measure[1]
-        print(json.dumps(transfer(path) if engine == "transfer" else measure(path, engine)))
+        print(json.dumps((spark_alone if engine in ALONE else measure)(path, engine)))
         return
     if asked.cluster:
         cluster()

@@ -183,7 +183,8 @@ def _points(
     found: dict[float, list[float]] = {}
     for line in lines:
         is_asked = line["mechanism"] == mechanism and line["workload"] == workload
-        if is_asked and not math.isnan(float(line[column])):
+        # What was refused has no error.
+        if is_asked and not math.isnan(float(line[column])) and not math.isnan(float(line["error"])):
             found.setdefault(float(line["attributes"]), []).append(float(line[column]))
     return [(at, float(np.mean(values)), 0.0) for at, values in sorted(found.items())]
 

@@ -133,6 +133,27 @@ def test_skewed_wide_and_partitioned_data_give_the_counts_of_numpy_and_duckdb(fr
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.parametrize(("attr", "is_limited"), [("wide", False), ("dose", False), ("ward", True)])
+def test_batches_of_small_values_have_no_limit_in_bytes_and_the_setting_is_put_back(
+    frame, spark, monkeypatch, attr, is_limited
+):
+    name, seen = spark_counting._BYTES_A_BATCH, []
+    read = spark_counting.brought_here
+    monkeypatch.setattr(
+        spark_counting,
+        "brought_here",
+        lambda lines: (seen.append(spark.conf.get(name, None)), read(lines))[1],
+    )
+    before = spark.conf.get(name, None)
+
+    Table.read(frame, SCHEMA.only([attr]))
+
+    assert (seen[-1] == before) == is_limited
+    assert spark.conf.get(name, None) == before
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_without_python_workers_grouping_sets_give_the_same_and_the_card_says_which_ran(frame, spark):
     asked = {
         "schema": SCHEMA, "epsilon": 1.0, "delta": 1e-9, "workload": [("ward", "x0")], "mechanism": "mst",

@@ -19,8 +19,11 @@ Oversized = Literal["refuse", "skip"]
 
 MOST_CANDIDATES = 25_000
 """Most marginals, with all that lie below them, among which rounds select: all pairs of 200 attributes are
-20,100. Among these AIM by residuals takes three quarters of a minute (benchmarks/speed/wide.py). APERTURE,
-which prices a tree for each in every round, takes more than two minutes among the 5,050 of 100 attributes."""
+20,100. Among these AIM by residuals takes three quarters of a minute (benchmarks/speed/wide.py)."""
+MOST_PRICED = 2_000_000
+"""Most candidates times attributes, where every round prices a tree for each candidate: all pairs of 158
+attributes. APERTURE takes more than two minutes of processor time for 100 attributes (505,000); for 200
+(4,020,000) five minutes brought it through eight of 36 rounds (benchmarks/speed/wide.py)."""
 _MOST_NUMBERS = 2**32
 """Most cells of all candidates together, as declared: a round that compares so many takes a minute or more.
 Values that are modelled in groups (bins.py) are fewer."""
@@ -172,6 +175,26 @@ def has_too_many(domain: Domain, workload: Workload) -> bool:
     # What lies below a large workload takes long to be listed.
     sets = workload.attribute_sets
     return len(sets) > MOST_CANDIDATES or len(workload.closure(domain)) > MOST_CANDIDATES
+
+
+def has_too_many_trees(domain: Domain, workload: Workload) -> bool:
+    """Whether pricing a tree for each marginal of a workload, and of what lies below it, takes too long."""
+    if len(workload.attribute_sets) * len(domain) > MOST_PRICED:
+        return True
+    return len(workload.closure(domain)) * len(domain) > MOST_PRICED
+
+
+def check_trees(domain: Domain, workload: Workload, *, name: str) -> None:
+    """Refuse more trees, or larger ones, than rounds can price in reasonable time."""
+    # PRIVACY: the schema and the workload alone are asked.
+    if has_too_many_trees(domain, workload):
+        many = len(workload.closure(domain))
+        raise TooLargeError(
+            f"mechanism {name!r} prices, in every round, a tree of {len(domain):,} attributes for each of "
+            f"{many:,} marginals; {len(domain):,} × {many:,} is more than the {MOST_PRICED:,} that it takes. "
+            "Ask for fewer marginals, or leave attributes out of the schema; without public data "
+            "mechanism='aim' and mechanism='mst' take this many, since they price no such trees."
+        )
 
 
 def check_model_room(domain: Domain, *, limit_mb: float) -> None:

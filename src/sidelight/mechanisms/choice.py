@@ -1,7 +1,8 @@
 """``mechanism="auto"``: the mechanism for people who name none, chosen from public facts alone.
 
     public data    marginals, δ > 0          ladder where it would be taken without public data, and public
-                                             records would be further off than its noise; otherwise aperture
+                                             records would be further off than its noise; otherwise
+                                             aperture, or mst where it has too many trees to price
                    other queries, δ > 0      hdmm where public records would be further off than its noise;
                                              otherwise pmw-pub
                    marginals, δ = 0          ladder where public records would be further off than its noise;
@@ -31,7 +32,12 @@ from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.by_size import Size, planned, rounds_of, too_large, worthwhile_rounds
-from sidelight.mechanisms.candidates import MOST_CANDIDATES, has_too_many, oversized_marginals
+from sidelight.mechanisms.candidates import (
+    MOST_CANDIDATES,
+    has_too_many,
+    has_too_many_trees,
+    oversized_marginals,
+)
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.mechanisms.mwem_pub import MWEMPub
 from sidelight.mechanisms.pmw_pub import PMWPub
@@ -77,6 +83,12 @@ def choose(
                 f"{MOST_CANDIDATES:,} that aperture can look at; mst measures pairs along a tree of its "
                 "attributes.",
             )
+        if not settings and has_too_many_trees(domain, workload):
+            why = f"{len(domain):,} attributes and {len(workload):,} marginals are too many for aperture; mst"
+            why += " measures pairs along a tree of them."
+            if public is not None:
+                why += " It takes no public data: these are left aside."
+            return Choice(_of("mst", {"oversized": "skip"}), why)
         chosen = _of("aperture", settings)
         # The plan, the card and the report name the marginals that are too large to be measured.
         if oversized_marginals(domain, workload, limit_mb=chosen.settings()["max_model_mb"]):

@@ -12,7 +12,9 @@ from sidelight.data.table import Table
 from sidelight.errors import TooLargeError
 from sidelight.mechanisms.aim import AIM
 from sidelight.mechanisms.aperture.aperture import Aperture
+from sidelight.mechanisms.by_size import Size
 from sidelight.mechanisms.candidates import MOST_CANDIDATES, has_too_many
+from sidelight.mechanisms.choice import choose
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.mst import MST
 from sidelight.models import reconstruction
@@ -78,6 +80,26 @@ def test_auto_takes_a_mechanism_that_can_do_it():
 
     assert triples.mechanism.name == "mst"
     assert "34,220 marginals" in triples.why
+
+
+def test_aperture_refuses_more_trees_than_it_can_price_and_auto_takes_mst():
+    wide, narrower = bits(159), bits(158)
+    pairs = Workload.marginals(wide, degree=2)
+    public = Table.of_codes(wide, np.zeros((50, 159), dtype=np.uint8))
+
+    with pytest.raises(TooLargeError, match=r"159 attributes for each of 12,720 marginals.*2,000,000.*'aim'"):
+        Aperture().check(wide, pairs, None)
+    Aperture().check(narrower, Workload.marginals(narrower, degree=2), None)
+    AIM().check(wide, pairs, None)
+
+    asked = {"budget": Budget(epsilon=1.0, delta=1e-9), "settings": {}, "size": Size(None, Unit("replace"))}
+    told = choose(wide, pairs, public=public, **asked)
+    assert told.mechanism.name == "mst"
+    assert told.mechanism.public_data == "unused"
+    assert "159 attributes and 12,561 marginals" in told.why
+    assert "left aside" in told.why
+    kept = choose(narrower, Workload.marginals(narrower, degree=2), public=public, **asked)
+    assert kept.mechanism.name == "aperture"
 
 
 def test_mst_refuses_more_pairs_than_its_tree_is_selected_among():

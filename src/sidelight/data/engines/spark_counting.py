@@ -54,6 +54,10 @@ _RECORDS_A_TASK = 1 << 21
 
 _LINES_A_BATCH = "spark.sql.inMemoryColumnarStorage.batchSize"
 """Spark's setting: the lines that it holds together."""
+_BYTES_A_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
+"""Spark's setting: the bytes that it hands to a worker together."""
+_NARROW = ("integer", "real", "boolean", "date", "timestamp", "instant")
+"""Types of columns whose values have few bytes."""
 
 _changing_settings = threading.Lock()
 """Two threads that each put back what they found would leave the setting as the first had changed it."""
@@ -75,15 +79,21 @@ class Lines:
     They must not lead back to the source that remembers them: Python would find out late that nobody asks.
     """
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, *, is_narrow: bool = False) -> None:
         self.session = frame.sparkSession
-        with _held_one_by_one(self.session):
+        self._is_narrow = is_narrow
+        """Whether they are made of columns whose values have few bytes, so that no batch is large."""
+        # Spark holds lines in batches, and remembers a hundred batches while it moves some to its disk. Those
+        # of 4 MiB filled a heap of 1 GiB, at 10⁸ records; a line is large enough to be a batch.
+        with _set(self.session, _LINES_A_BATCH, "1"):
             self.frame = frame.persist()
         weakref.finalize(self, forget, self.frame).atexit = False
 
     def survey(self) -> tuple[int, list[bool], list[bool]]:
         """How many records; whether each column has missing values to refuse, and values outside."""
-        with silent_errors():
+        # Spark adds up the bytes of a batch anew with every record, unless there is no limit to them.
+        unlimited = _set(self.session, _BYTES_A_BATCH, str(2**31 - 1))
+        with silent_errors(), unlimited if self._is_narrow else contextlib.nullcontext():
             found = brought_here(self.frame.groupBy("flags").agg({"n": "sum"}))
         lines, many = (column.to_pylist() for column in found.columns)
         records = sum(map(int, many))
@@ -155,7 +165,8 @@ def blocks_of(source: SparkSource, schema: Schema) -> Lines:
         with silent_errors():
             names, frame = _raw(source, [column.name for column in schema.columns])
             sent = mapped(frame, _blocking(schema, names), spark_blocks.columns_of_blocks(schema))
-            source.blocks = schema, Lines(sent)
+            is_narrow = all(source.types[source.names.index(name)] in _NARROW for name in names)
+            source.blocks = schema, Lines(sent, is_narrow=is_narrow)
     found: Lines = source.blocks[1]
     return found
 
@@ -242,19 +253,18 @@ def _own_python(session: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _held_one_by_one(session: Any) -> Iterator[None]:
-    """What is to be held from here on, is held line by line.
-
-    Spark holds lines in batches, and remembers a hundred batches while it moves some to its disk. Batches of
-    4 MiB filled a heap of 1 GiB, at 10⁸ records; a line is large enough to be a batch.
-    """
+def _set(session: Any, name: str, value: str) -> Iterator[None]:
+    """Spark's setting of this name, as long as it is needed."""
     with _changing_settings:
-        before = session.conf.get(_LINES_A_BATCH)
-        session.conf.set(_LINES_A_BATCH, "1")
+        before = session.conf.get(name, None)
+        session.conf.set(name, value)
         try:
             yield
         finally:
-            session.conf.set(_LINES_A_BATCH, before)
+            if before is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, before)
 
 
 def _tell_version(batches: Iterator[Any]) -> Iterator[Any]:

@@ -50,6 +50,7 @@ from sidelight.mechanisms.base import Mechanism, Outcome, Outlook
 from sidelight.mechanisms.candidates import (
     Oversized,
     check_sizes,
+    check_trees,
     marginal_stddev,
     mib,
     oversized_marginals,
@@ -266,6 +267,7 @@ class Aperture(Mechanism):
     def check(self, domain: Domain, workload: Workload, public: Any) -> None:
         super().check(domain, workload, public)
         check_sizes(domain, workload, limit_mb=self.max_model_mb, oversized=self.oversized, name=self.name)
+        check_trees(domain, workload, name=self.name)
 
     def check_public(self, domain: Domain, public: Any) -> None:
         if not isinstance(public, Prior):
