@@ -21,6 +21,7 @@ from sidelight.errors import SettingError
 from sidelight.mechanisms.aperture.aperture import Aperture
 from sidelight.mechanisms.aperture.arbiter import (
     _MOST_SETS,
+    FOR_RELATIONS,
     Arbiter,
     handicaps_of_cuts,
     odds_of_cuts,
@@ -314,8 +315,9 @@ def test_it_is_asked_once_at_the_start_whether_or_not_relations_hold(off):
     release = ROOMY.run(curator_of("10"), WORKLOAD, public=lying(*off))
 
     asked = [event for event in release.events if OPTIONS in event.what][:-1]  # the last is about mixtures
-    # With so much budget a tenth of the share tells finely enough.
-    assert [float(event.cost.value) for event in asked] == [pytest.approx(ROOMY.contest_share)]
+    # With so much budget less than its share tells finely enough.
+    assert [float(4 / event.epsilon) / PRIVATE.records for event in asked] == [pytest.approx(FOR_RELATIONS)]
+    assert float(asked[0].cost.value) < 10 * ROOMY.contest_share
 
 
 @pytest.mark.parametrize("records", [50.0, 500.0, 5e4, 5e6])
