@@ -239,7 +239,8 @@ def _hint_at_percents(given: str, *, is_share: bool) -> str:
     """
     number = given.strip().removesuffix("%").strip()
     has_sign = given.strip().endswith("%")
-    if not number.replace(".", "", 1).isdigit() or not (has_sign or is_share) or float(number) > 100:
+    # Superscripts and circled numbers are digits, too, but no part of a number.
+    if not number.replace(".", "", 1).isdecimal() or not (has_sign or is_share) or float(number) > 100:
         return ""
     return f" As a share, {number}% is {float(number) / 100:.6g}."
 
