@@ -205,6 +205,7 @@ def test_an_epsilon_that_is_no_number_is_quoted(folder, given, told):
         ("answer out --confidence 2", "--confidence must be at most 0.9999; got '2'."),
         ("answer out --confidence 95", "got '95'. As a share, 95% is 0.95."),
         ("answer out --confidence 95%", "got '95%'. As a share, 95% is 0.95."),
+        ("answer out --confidence 9²%", "--confidence must be a number, such as 0.5; got '9²%'.\n"),
         ("sample out --to s.csv --records 10,5", "--records must be a whole number; got '10,5'.\n"),
         ("release people.csv --delta 1e-9", "no option --delta here: δ is the ledger's"),
         ("report out --to r.pdf", "a report is an HTML file, and must end in .html; got 'r.pdf'."),

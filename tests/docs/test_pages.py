@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -139,3 +140,12 @@ def test_the_site_builds_without_a_warning_and_asks_the_network_for_nothing(tmp_
         assert not re.search(r"<(script|img|iframe)[^>]* src=\"(https?:)?//", text), page.name
         fetched = re.findall(r"<link[^>]* rel=\"(?:stylesheet|preconnect|icon)\"[^>]*>", text)
         assert not any("//" in link for link in fetched), page.name
+
+
+def test_the_bounds_of_the_arbiter_are_what_their_script_prints(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the script adds a folder of its own
+    runpy.run_path(str(ROOT / "benchmarks" / "utility" / "arbiter_bound.py"), run_name="__main__")
+
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == 6
+    assert printed in (DOCS / "papers" / "aperture.md").read_text(encoding="utf-8")

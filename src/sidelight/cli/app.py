@@ -45,6 +45,7 @@ from sidelight.cli import (
 )
 from sidelight.cli._shared import talk
 from sidelight.errors import (
+    MissingExtraError,
     PrivacyWarning,
     PublicDataNote,
     PublicDataWarning,
@@ -155,8 +156,11 @@ def _run(interrupts: Sequence[int]) -> int:
         code = 0
     except SidelightError as error:
         notes = getattr(error, "__notes__", [])
-        talk(_without_arguments(" ".join([f"error: {error}", *notes])))
-        code = 130 if notes else error.exit_code
+        if interrupts and isinstance(error, MissingExtraError):
+            code = _hidden_interrupt()  # the library is there: loading it was stopped
+        else:
+            talk(_without_arguments(" ".join([f"error: {error}", *notes])))
+            code = 130 if notes else error.exit_code
     except (_InterruptedError, typer.Abort, KeyboardInterrupt) as stop:
         caught = stop.__cause__ if isinstance(stop.__cause__, KeyboardInterrupt) else KeyboardInterrupt()
         fault = fault_of(caught)
@@ -239,7 +243,8 @@ def _hint_at_percents(given: str, *, is_share: bool) -> str:
     """
     number = given.strip().removesuffix("%").strip()
     has_sign = given.strip().endswith("%")
-    if not number.replace(".", "", 1).isdigit() or not (has_sign or is_share) or float(number) > 100:
+    # Superscripts and circled numbers are digits, too, but no part of a number.
+    if not number.replace(".", "", 1).isdecimal() or not (has_sign or is_share) or float(number) > 100:
         return ""
     return f" As a share, {number}% is {float(number) / 100:.6g}."
 
