@@ -100,7 +100,7 @@ class Arbiter:
         event = Exponential.at(
             most, what="a choice", sensitivity=Fraction(self.curator.unit.l1), candidates=2
         )
-        told = float(2 * event.sensitivity / event.epsilon) / self.total
+        told = float(2 * event.sensitivity / event.epsilon) / max(self.total, 1.0)
         if told >= _TELLS:
             return most.split(0)[0]
         # Half the resolution costs a quarter.
