@@ -62,12 +62,13 @@ def test_options_and_arguments_have_the_same_words(verb):
         (lambda given, table, schema: sl.plan(**given | {"workload": 2}), "a workload is a name such as"),
         (lambda given, table, schema: sl.release(table["age"], **given), "give a data frame"),
         (lambda given, table, schema: sl.evaluate(table, table), "got Table as the release"),
+        (lambda given, table, schema: sl.release(table, noise=1, **given), "noise must be None.* got 1"),
         (
             lambda given, table, schema: sl.release(table, **given).answer("sex", where="sex=f"),
             "where must say what columns are, such as .* got 'sex=f'",
         ),
     ],
-    ids=["schema", "workload", "one column", "evaluate", "where"],
+    ids=["schema", "workload", "one column", "evaluate", "noise", "where"],
 )
 def test_an_argument_of_a_wrong_type_is_told_in_a_sentence(call, told, table, schema):
     given = {

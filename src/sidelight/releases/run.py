@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sidelight._check import count_of
+from sidelight._check import brief, count_of
 from sidelight._interrupt import told
 from sidelight.curator.curator import Curator
 from sidelight.curator.journal import Journal
@@ -20,6 +20,7 @@ from sidelight.errors import (
     BudgetExhausted,
     LedgerError,
     PrivacyWarning,
+    SettingError,
 )
 from sidelight.mechanisms.base import Mechanism, Outcome
 from sidelight.mechanisms.registry import AUTO
@@ -99,6 +100,11 @@ def release(
         settings: the mechanism's own settings, such as ``rounds=30``.
     """
     refuse_same(private, public)
+    if not (noise is None or hasattr(noise, "is_private")):
+        raise SettingError(
+            "noise must be None, for noise from the operating system, or a source such as "
+            f"sl.testing.SeededNoise(7), for experiments; got {brief(noise)}."
+        )
     bars = progress_of(progress)
     book = None if ledger is None else open_ledger(ledger)
     with bars.phase("plan"):
