@@ -143,7 +143,8 @@ def test_how_a_file_is_written_holds_for_every_command(ward):
 
     assert "fits the schema" in sidelight("schema", "check", "new.csv", "--schema", "ward.toml").stdout
     asked = ["--schema", "ward.toml", "--epsilon", 1]
-    planned = sidelight("plan", *asked, "--delta", 1e-9, "--public", "old.csv", "--workload", "1-way").stdout
+    helped = ["--public", "old.csv", "--workload", "1-way", "--mechanism", "aperture"]
+    planned = sidelight("plan", *asked, "--delta", 1e-9, *helped).stdout
     assert "400 records tell of Geschlecht, Straße, Kosten" in planned
     assert "of each Nummer are used" in planned
     sidelight("discover", "new.csv", *asked, "--delta", 1e-9, "--column", "Straße", "--public", "old.csv")
