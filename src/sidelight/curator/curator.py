@@ -121,7 +121,7 @@ class Curator(Door):
         self.total_stddev = 0.0
         """σ of the noise in what ``total`` last gave; 0 where n is public."""
         self.noisy_total: float | None = None
-        """What ``total`` last gave; None where n is public, or nobody asked."""
+        """The last noisy answer of ``total``; None where n is public, or nobody asked."""
         self._rounds = 0
 
     @contextmanager

@@ -14,7 +14,7 @@ from sidelight.uncertainty.count_errors import CountErrors
 
 
 def judged(plan: Plan, curator: Curator, outcome: Outcome, progress: Progress) -> dict[str, Any]:
-    """Measure them with the part of the budget that was set aside; none where there is no such part."""
+    """Quality, calibration and verdict, measured with the budget that was set aside for them; or no facts."""
     if plan.mean_errors is None:
         return {}
     model, measurements, told = outcome.model, outcome.measurements, outcome.model_error

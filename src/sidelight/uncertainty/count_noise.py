@@ -39,10 +39,6 @@ class CellNoise:
         left = remaining(self.variance, firm, factor)
         return CellNoise(left, float(left.sum() / max(self.variance.sum(), 1e-300)) * self.common)
 
-    def apart(self) -> "CellNoise":
-        """The noise of cells whose sum is not known."""
-        return CellNoise(self.variance + self.common)
-
 
 @dataclass(frozen=True, eq=False)
 class ReachingNoise:

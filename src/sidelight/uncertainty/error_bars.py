@@ -56,7 +56,7 @@ class ErrorBars:
     @property
     def _from_total(self) -> Array:
         """The variance in every count that the noise in ``total`` makes."""
-        return np.asarray((self.total_stddev * self.estimate / self.total) ** 2)
+        return np.asarray((self.total_stddev * self.estimate / max(self.total, 1e-12)) ** 2)
 
     @property
     def noise_error(self) -> Array | None:
@@ -192,7 +192,3 @@ class ErrorBars:
             unbiased=None if self.unbiased is None else self.unbiased.at(picked),
             misplaced=None if self.misplaced is None else self.misplaced.each(picked),
         )
-
-    def apart(self) -> "ErrorBars":
-        """The bars with the noise of cells taken for independent, although their sum is known."""
-        return replace(self, noise=self.noise.apart()) if isinstance(self.noise, CellNoise) else self

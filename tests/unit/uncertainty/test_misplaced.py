@@ -76,7 +76,6 @@ def test_a_public_number_of_records_takes_a_part_out_of_the_noise():
     some, everything = np.array([True, True, False, False, False]), np.ones(5, dtype=bool)
     assert known.sum(some).noise_variance == pytest.approx(400 * (2 - 4 / 5))
     assert known.sum(everything).noise_variance == pytest.approx(0.0)
-    assert known.apart().sum(everything).noise_variance == pytest.approx(5 * 400)
 
 
 def test_what_is_off_elsewhere_is_multiplied_by_an_attribute_that_nothing_told_of():

@@ -53,10 +53,11 @@ _SUSPECT = 0.03
 _TELLS = 0.1
 """Share of n that the arbiter has to tell apart to be asked: else chance decided, not data."""
 FOR_RELATIONS, FOR_SHARES = 0.0025, 0.001
-"""Share of n that is told apart finely enough: of relations a quarter of what matters; of shares of other
-trees and of public records a tenth, since these differ by less."""
+"""Resolution that is fine enough, as a share of n: for relations a quarter of what matters; for the shares of
+other trees and of public records a tenth, since these differ by less."""
 _LEAST_PRICE = 0.1
-"""Of what a question may cost, what it costs however fine that is: hardly felt, and a third as fine."""
+"""Least part of its share of the budget that a question costs if it is asked: the errors hardly feel it, and
+it resolves a third as finely as the whole share would."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,10 @@ class Arbiter:
         return self.curator.choose([Marginal(attrs) for attrs in self.judged], contest, cost)
 
     def price(self, share: float, *, finely: float) -> Cost:
-        """What a question costs: up to this share of the budget, less where less tells finely enough.
+        """The cost of a question: at most this share of the budget, less where less resolves ``finely`` of n.
 
-        2Δ₁/ε records make one candidate e times as likely as another. Where all that a question may cost
-        would not tell a tenth of n apart, it costs nothing, and is not asked.
+        Its resolution is 2Δ₁/ε records: so many make one candidate e times as likely as another. Where the
+        whole share would not resolve a tenth of n, the cost is 0, and the question is not asked.
         """
         most = min(self.curator.allotment.split(share)[0], self.curator.remaining)
         if not most:
