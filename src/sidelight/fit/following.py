@@ -1,6 +1,6 @@
 """A tree that follows noisy answers with given strength, and the public model in all else.
 
-    p = argmin  n KL(p ‖ q) + Σ_c Σ_i ½ a_ci (n p_ci − y_ci)²
+    p = argmin  n KL(p ‖ q) + Σ_c ½ a_c ‖n p_c − y_c‖²
 
 Solved for one marginal at a time (balance.py), on a walk around the tree (walk.py).
 
@@ -30,11 +30,11 @@ _LAST_SWEEPS, _LAST_CLOSE = 60, 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Pulled:
-    """A noisy answer, and how strongly each of its cells pulls the estimate."""
+    """A noisy answer, and how strongly it pulls the estimate."""
 
     answer: Array
-    pull: Array
-    """a_ci, as above."""
+    pull: float
+    """a_c, as above."""
 
 
 def following(
@@ -57,8 +57,7 @@ def following(
 
     def step(attrs: Attrs, p: Array) -> Array:
         before, one, shape = tilts[attrs], answers[attrs], shapes[attrs]
-        answer, pull = one.answer.reshape(shape), one.pull.reshape(shape)
-        tilts[attrs] = potential(p, before, answer=answer, pull=pull, total=total)
+        tilts[attrs] = potential(p, before, answer=one.answer.reshape(shape), pull=one.pull, total=total)
         change = tilts[attrs] - before
         moved[attrs] = float(p.reshape(-1) @ np.abs(np.expm1(change)).reshape(-1))
         return change

@@ -30,8 +30,6 @@ Kind = tuple[bool, bool]
 _APART = 0.1
 """The chance that a single attribute goes its own way: public data that are far off in one, such as a survey
 of women alone, need not be so in others."""
-_MOST_CELL_TRUST = 0.9999
-"""Most that a single cell follows its own noisy answer: more only makes the fit slow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,23 +120,21 @@ class Beliefs:
         }
 
     def pulled(self) -> dict[Attrs, Pulled]:
-        """How strongly an estimate is drawn to each answer, against n KL: by s_c(1 + R)/σ_c² in every cell.
+        """How strongly an estimate is drawn to each answer, against n KL: by a_c = s_c (1 + R)/σ_c².
 
-        An answer about several attributes tells of each of them as well. Where no public data tell of an
-        attribute, that part of the answer is followed as far as the attribute strays, by s_a and not by s_c:
-        a weak relation is no reason to doubt what the same answer says of the attribute alone.
+        An answer about several attributes tells of each of them as well. That part of it is followed as far
+        as the attribute strays, by s_a and not by s_c: a weak relation is no reason to doubt what the same
+        answer says of the attribute alone.
         """
         strengths = {c: s * self.held[c].evidence.sampling for c, s in self.spreads().items()}
         found = dict[Attrs, Pulled]()
         for attrs, strength in strengths.items():
             own = self.held[attrs]
             said = [(strength * own.answers.precision, own.answers.answer)]
-            if len(attrs) == 1 and not self.prior.tells(attrs):
+            if len(attrs) == 1:
                 said += self._said_beside(attrs[0], strengths)
             pull = sum(one for one, _ in said)
-            answer = np.asarray(sum(one * about for one, about in said) / pull)
-            most = _MOST_CELL_TRUST / (1 - _MOST_CELL_TRUST) / own.evidence.mass
-            found[attrs] = Pulled(answer, np.minimum(pull, most))
+            found[attrs] = Pulled(np.asarray(sum(one * about for one, about in said) / pull), pull)
         return found
 
     def _said_beside(self, attr: str, strengths: Mapping[Attrs, float]) -> Iterator[tuple[float, Array]]:
@@ -161,7 +157,7 @@ class Beliefs:
     def estimate(self, start: GraphicalModel, *, last: bool = False) -> GraphicalModel:
         """The model that stays close to q, and follows each answer as far as its noise and spread say.
 
-        minimise  n KL(p ‖ q) + Σ_c Σ_i ½ a_ci (n p_ci − y_ci)²,   a_ci = min(s_c (1 + R)/σ_c², 9999/μ_i)
+        minimise  n KL(p ‖ q) + Σ_c ½ a_c ‖n p_c − y_c‖²,   a_c = s_c (1 + R)/σ_c²
         """
         return following(start, self.prior.model.potentials, self.pulled(), total=self.total, last=last)
 

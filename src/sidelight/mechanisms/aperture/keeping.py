@@ -42,7 +42,7 @@ def kept(model: GraphicalModel | Support, measurements: Sequence[Measurement]) -
         return model
     if isinstance(model, Support):
         return _raked(model, wanted)
-    firm = {c: Pulled(x, np.full(x.size, _FIRM * answers[c].precision)) for c, x in wanted.items()}
+    firm = {c: Pulled(x, _FIRM * answers[c].precision) for c, x in wanted.items()}
     return following(model, model.potentials, firm, total=model.total, last=True)
 
 

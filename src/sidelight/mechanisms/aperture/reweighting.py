@@ -1,6 +1,6 @@
 """Weighted records that follow noisy answers, as a tree of the same beliefs does.
 
-    r = argmin  n KL(r ‖ records) + Σ_c Σ_i ½ a_ci (n r_ci − y_ci)²
+    r = argmin  n KL(r ‖ records) + Σ_c ½ a_c ‖n r_c − y_c‖²
 
 A tree keeps a few dozen marginals within its size. Records keep everything, and the sampling error of
 everything; and reweighted, they follow any number of marginals. APERTURE does so twice: with public records
@@ -30,6 +30,9 @@ Array = NDArray[np.float64]
 
 PASSES, LAST_PASSES = 5, 30
 """Most passes over all answers: between two batches, and at the end."""
+_WHOLE = 10
+"""So many passes go all the way to what each answer says; later ones shorter and shorter parts of it, so that
+noisy answers that contradict each other are not met in turn, but on average."""
 _CLOSE = 4e-3
 """Passes end when no marginal moves by more than this share of all records."""
 
@@ -85,12 +88,12 @@ class Reweighting:
         """Go over all answers at most so many times, until hardly anything moves."""
         # Single attributes last, so that what was paid for them is kept.
         order, pulled = sorted(beliefs.held, key=lambda attrs: -len(attrs)), beliefs.pulled()
-        for _ in range(passes):
-            if self._pass(pulled, order) < _CLOSE:
+        for number in range(passes):
+            if self._pass(pulled, order, step=min(1.0, _WHOLE / (number + 1))) < _CLOSE:
                 break
 
-    def _pass(self, pulled: Mapping[Attrs, Pulled], some: Iterable[Attrs]) -> float:
-        """Solve for one marginal at a time: its potential, all others as they are.
+    def _pass(self, pulled: Mapping[Attrs, Pulled], some: Iterable[Attrs], *, step: float = 1.0) -> float:
+        """Solve for one marginal at a time: its potential, all others as they are; and go a part of the way.
 
         Returns the most that a marginal moved by, as a share of all records.
         """
@@ -99,7 +102,8 @@ class Reweighting:
             answer, pull, cells = pulled[attrs].answer, pulled[attrs].pull, self._now.cells(attrs)
             before = self._potentials.get(attrs, np.zeros(answer.size)).astype(np.float64)
             share = tally(cells, weights, answer.size) / n
-            after = potential(share, before, answer=answer, pull=pull, total=n).astype(np.float32)
+            solved = potential(share, before, answer=answer, pull=pull, total=n)
+            after = (before + step * (solved - before)).astype(np.float32)
             ratio = np.exp(np.subtract(after, before, out=before), out=before)
             furthest = max(furthest, float(share @ np.abs(ratio - 1)))
             ratio /= share @ ratio  # so that the weights keep their sum

@@ -136,10 +136,7 @@ class FixedSpread(Beliefs):
         return dict.fromkeys(self.held, self.spread)
 
     def pulled(self):
-        return {
-            one.query.attrs: Pulled(one.answer, np.full(one.answer.size, self.spread * one.precision))
-            for one in self.answers
-        }
+        return {one.query.attrs: Pulled(one.answer, self.spread * one.precision) for one in self.answers}
 
 
 @pytest.mark.parametrize(("spread", "keeps_public"), [(1e-9, True), (1e7, False)])
