@@ -122,16 +122,16 @@ class Beliefs:
     def pulled(self) -> dict[Attrs, Pulled]:
         """How strongly an estimate is drawn to each answer, against n KL: by a_c = s_c (1 + R)/σ_c².
 
-        An answer about several attributes tells of each of them as well. That part of it is followed as far
-        as the attribute strays, by s_a and not by s_c: a weak relation is no reason to doubt what the same
-        answer says of the attribute alone.
+        An answer about several attributes tells of each of them as well. Where no public data tell of an
+        attribute, that part of the answer is followed as far as the attribute strays, by s_a and not by s_c:
+        a weak relation is no reason to doubt what the same answer says of the attribute alone.
         """
         strengths = {c: s * self.held[c].evidence.sampling for c, s in self.spreads().items()}
         found = dict[Attrs, Pulled]()
         for attrs, strength in strengths.items():
             own = self.held[attrs]
             said = [(strength * own.answers.precision, own.answers.answer)]
-            if len(attrs) == 1:
+            if len(attrs) == 1 and not self.prior.tells(attrs):
                 said += self._said_beside(attrs[0], strengths)
             pull = sum(one for one, _ in said)
             found[attrs] = Pulled(np.asarray(sum(one * about for one, about in said) / pull), pull)

@@ -117,12 +117,17 @@ def test_in_a_wide_table_only_the_worst_are_followed_one_by_one(monkeypatch):
     assert [len(some) for some in followed] == [1, 3]
 
 
-@pytest.mark.parametrize("told", [Prior.nothing(DOMAIN), public()], ids=["untold", "told"])
-def test_an_attribute_is_known_from_what_was_measured_with_it(told):
-    beliefs = untold_and_measured(told)
+def test_an_attribute_that_no_public_data_tell_of_is_known_from_what_was_measured_with_it():
+    beliefs = untold_and_measured(Prior.nothing(DOMAIN))
 
     pulled = beliefs.pulled()[A]
 
     # The pair's answer is some eight hundred times as precise, in a, as that about a alone.
     assert pulled.answer == pytest.approx([0.12 * N, 0.88 * N], abs=10)
     assert beliefs.estimate(beliefs.start, last=True).count(A) == pytest.approx([1200, 8800], abs=20)
+
+
+def test_where_public_data_tell_of_an_attribute_each_answer_pulls_by_itself():
+    beliefs = untold_and_measured(public())
+
+    assert beliefs.pulled()[A].answer == pytest.approx([0.1 * N, 0.9 * N])
