@@ -39,6 +39,8 @@ from sidelight.queries.strategy import Closure
 
 Array = NDArray[np.float64]
 
+LEAST = 1 / 4
+"""A residual that was measured before is measured again for at least so much of the precision of HDMM."""
 _MOST_CELLS = 2**17
 """Most cells of a view."""
 _MOST_ATTRIBUTES = 8
@@ -89,9 +91,20 @@ def singles_of(sets: Iterable[Attrs]) -> list[Attrs]:
     return [(attr,) for attr in dict.fromkeys(attr for attrs in sets for attr in attrs)]
 
 
-def residuals(best: MarginalPlan, fade: Fade, rho: Rho, unit: Unit, *, n: float) -> MarginalPlan:
-    """Which residuals to measure, in which proportions; ``best`` is HDMM's plan, without the total."""
-    tau, weights = fade.expected(best, n), best.closure.contrasts / best.closure.cells
+def looking(best: MarginalPlan) -> MarginalPlan:
+    """HDMM's plan without relations of more than two attributes: what is measured first."""
+    is_low = np.array([len(attrs) <= 2 for attrs in best.closure.members])
+    return replace(best, variances=np.where(is_low, best.variances, 0.0))
+
+
+def residuals(
+    best: MarginalPlan, tau: Array, rho: Rho, unit: Unit, *, known: float | Array = 0.0
+) -> MarginalPlan:
+    """Which residuals to measure, in which proportions, where their squares are expected to be τ².
+
+    ``best`` is HDMM's plan, without the total; ``known`` is 1/v of what was said of each residual before.
+    """
+    weights, known = best.closure.contrasts / best.closure.cells, np.broadcast_to(known, tau.shape)
     is_asked = best.variances > 0
     full = np.divide(1.0, best.variances, out=np.zeros(tau.size), where=is_asked)
     single = np.array([len(attrs) == 1 for attrs in best.closure.members])
@@ -102,14 +115,16 @@ def residuals(best: MarginalPlan, fade: Fade, rho: Rho, unit: Unit, *, n: float)
 
     def precisions(kappa: float) -> Array:
         wanted = kappa * full
-        kept = np.maximum(wanted - apart, wanted / 2)
-        return np.where((wanted >= 2 * apart) | single, kept, 0.0)
+        missing = np.maximum(wanted - apart, wanted / 2) - known
+        return np.where(((wanted >= 2 * apart) | single) & (missing >= LEAST * wanted), missing, 0.0)
 
-    low, high = 0.0, 2 * paid / float((weights * full)[single].sum())
+    low, high = 0.0, 4 * (paid + float(weights @ known)) / float((weights * full)[single].sum())
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if float(weights @ precisions(middle)) <= paid else (low, middle)
     found = precisions(low)
+    if not found.any():  # the first residual that is worth it takes more than is paid
+        found = precisions(high)
     return replace(best, variances=np.divide(1.0, found, out=np.zeros(tau.size), where=found > 0))
 
 

@@ -44,6 +44,10 @@ from sidelight.uncertainty.misplaced import skew
 
 Array = NDArray[np.float64]
 
+_APART = 0.1
+"""The chance that a relation is unlike all others of its degree, and that they say nothing of it."""
+_CLEAR = 30.0
+"""A pair that strays by more than its noise, as variances, is taken for skewed; by so many times, stands."""
 _LEAST = 1e-3
 """Records, as a share of what is even, that no cell is believed to be without."""
 
@@ -71,15 +75,16 @@ def faded(
     *,
     total: Estimate,
     fade: Fade,
-) -> Residuals:
+) -> tuple[Residuals, dict[Attrs, float]]:
     """All these residuals, from those that noisy answers told of: single attributes are among these.
 
+    Beside them, how large each relation is expected to be, squared, in each dimension: τ² of another plan.
     The members hold all of their subsets.
 
     >>> domain = Domain.of({"a": 2, "b": 2})
     >>> told = {("a",): Estimate(np.array([30.0, -30.0]), 1.0), ("b",): Estimate(np.array([2.0, -2.0]), 1e4)}
     >>> n = Estimate(np.array(100.0), 0.0)
-    >>> known = faded(domain, told, [("a",), ("b",), ("a", "b")], total=n, fade=Fade(0.3, 0.1))
+    >>> known, _ = faded(domain, told, [("a",), ("b",), ("a", "b")], total=n, fade=Fade(0.3, 0.1))
     >>> known.count(("a", "b")).round(0).tolist()
     [[40.0, 40.0], [10.0, 10.0]]
     """
@@ -90,7 +95,7 @@ def faded(
         cells = single.counts.size
         variance = _left_of_single(single.variance, told[one_way].variance * (cells - 1) / cells, n, cells)
         found[one_way] = Estimate(centred(single.counts), variance * cells / (cells - 1))
-    prior = SpreadPrior(n, 0.0)
+    prior, sizes = SpreadPrior(n, 0.0, apart=_APART), {}
     spread = 1.0
     for degree in range(2, max(map(len, members), default=0) + 1):
         below = Reconstruction(Residuals(domain, dict(found)))
@@ -105,7 +110,9 @@ def faded(
         for attrs, one in sets.items():
             own = pooled.median(likely[attrs]) if attrs in likely else spread
             found[attrs] = one.shrunk(own, fade.strength(degree))
-    return Residuals(domain, found)
+            mean = pooled.mean(likely[attrs]) if attrs in likely else spread
+            sizes[attrs] = mean * float(one.mass.mean()) / one.share
+    return Residuals(domain, found), sizes
 
 
 def _left_of_single(posterior: float, noise: float, total: float, cells: int) -> float:
@@ -171,4 +178,15 @@ class _Set:
         kept = spread * self.mass / (spread * self.mass + self.noise)
         left = kept**2 * self.noise + (1 - kept) ** 2 * strays
         variance = min(float(left.mean()) / self.share, self.told.variance)
-        return Estimate(centred(self.expected + kept * self.gap), variance)
+        is_told = self.noise < spread * float(self.mass.mean()) < _CLEAR * self.noise
+        is_skewed = is_told and kept.ndim == 2 and min(kept.shape) > 2
+        counts = self._skewed() if is_skewed else self.expected + kept * self.gap
+        return Estimate(centred(counts), variance)
+
+    def _skewed(self) -> Array:
+        """The counts, taken for skewed around μ: what noise alone explains goes towards 0."""
+        assert self.told is not None
+        means = self.mass * (self.expected.sum() / self.mass.sum())
+        answer = self.expected + self.gap
+        (found,) = denoised([Noisy(answer.reshape(-1), math.sqrt(self.noise), means.reshape(-1))])
+        return found.counts.reshape(answer.shape)
