@@ -1,17 +1,20 @@
 """LADDER: every attribute, then pairs, then triples, as far up as n and the budget can tell.
 
     n ← the number of records                            free where it is public, else a share of the budget
-    plan what to measure, by n, the budget and the workload alone                         (planning.py)
-    y ← residuals, each with Gaussian noise of its own, paid in ρ;                           measure
-        or whole marginals with Laplace noise, paid in ε
-    r ← y, shrunk degree by degree towards what the smaller marginals say                    estimate
+    with ρ
+        y₁ ← all attributes and all pairs, with Gaussian noise, paid with a share of ρ          look
+        plan the rest by n, ρ, the workload and y₁                                        (planning.py)
+        y₂ ← residuals, each with Gaussian noise of its own                                  measure
+    with ε
+        y ← whole marginals with Laplace noise, planned by n, ε and the workload alone       measure
+    r ← the answers, shrunk degree by degree towards what the smaller marginals say         estimate
     p ← the nearest counts of at least 0                                                  (fit/residuals.py)
 
-LADDER is our own. Like HDMM, it measures once what was planned beforehand, and selects nothing. Unlike HDMM,
-it expects relations to fade, the more attributes they are between. So it measures no relation that noise
-would swamp, and takes noise out of those that it measured (shrinking.py). On tables of few cells it errs
-least of all mechanisms here; on large tables, where a few strong relations are to be found among thousands,
-mechanisms that select err less.
+LADDER is our own. Like HDMM, it plans all noise. Unlike HDMM, it expects relations to fade, the more
+attributes they are between, and looks how strong those of two are. So it measures no relation again that
+noise would swamp, and takes noise out of those that it measured (shrinking.py). On tables of few cells it
+errs least of all mechanisms here; on large tables, where a few strong relations are to be found among
+thousands, mechanisms that select err less.
 
 It stands on McKenna, Miklau, Hay, Machanavajjhala (2018) and Xiao, He, Zhang, Kifer (2023) for planned noise
 on residuals, on Qardaji, Yang, Li (2014), "PriView", for views that cover a workload, and on Mullins et al.
@@ -61,7 +64,7 @@ _ESTIMATOR = ResidualReconstruction(tolerance=1e-4)
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder(Mechanism):
-    """Plan by how relations fade, measure once, shrink degree by degree."""
+    """Look at all pairs, plan by how relations fade, shrink degree by degree."""
 
     name = "ladder"
     public_data = "unused"
@@ -85,7 +88,7 @@ class Ladder(Mechanism):
     fading: float = 0.1
     """How much weaker relations are expected to be with each further attribute, as a ratio of variances."""
     look_share: float = 0.3
-    """Share of ρ that looks at every attribute and every pair, before what to measure is planned."""
+    """Share of ρ that looks at every attribute and every pair, before the rest is planned."""
     total_share: float = 0.01
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 150.0
@@ -201,6 +204,10 @@ class Ladder(Mechanism):
         cells = best.closure.cells
         _, rest = total_and_rest(allotment, self.total_share, unit)
         noise_on = "each number"
+        note = (
+            "What is measured of pairs and triples follows from the number of records: relations that noise "
+        )
+        note += "would swamp are left to the model. The noise said here is the most there can be."
         if isinstance(rest, Epsilon):
             most = max(map(len, covers(domain, tuple(best.closure.maximal))))
             stddev, number = marginal_stddev(rest / most, unit), most
@@ -209,6 +216,11 @@ class Ladder(Mechanism):
             scale = float(measuring_together(best.strategy, rest, unit).scale)
             stddev = float(np.sqrt(scale * np.concatenate(best.cell_variances())).mean())
             number = len(cells) - 1
+            note = (
+                "Every pair is looked at first; what the rest of the budget measures follows from what that "
+            )
+            note += "says. The noise said here is that of measuring everything at once: strong relations get "
+            note += "less of it, and weak ones are left to the model as far as noise would swamp them."
         return Outlook(
             measurements=number,
             stddev=stddev,
@@ -216,10 +228,7 @@ class Ladder(Mechanism):
             model_bytes=8 * int(cells.sum()),
             counting_bytes=8 * int(cells.sum()),
             oversized=tuple(attrs for attrs in workload.attribute_sets if not best.holds(attrs)),
-            notes=(
-                "What is measured of pairs and triples follows from the number of records: relations that "
-                "noise would swamp are left to the model. The noise said here is the most there can be.",
-            ),
+            notes=(note,),
         )
 
 

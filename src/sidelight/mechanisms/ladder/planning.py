@@ -1,4 +1,4 @@
-"""Which residuals are worth measuring where relations fade, by n, the budget and the workload alone.
+"""Which residuals are worth measuring where relations fade, by n, the budget, the workload and noisy answers.
 
     τ_S² = c_S (n/n_S)²           what residual S is expected to be, squared, a dimension
     V_S  = 1/(1/v_S + 1/τ_S²)     what is left of that, once it is measured with variance v_S
@@ -11,7 +11,9 @@ The squared errors of all cells are Σ_S V_S μ_S n_S ω_S (hdmm/planning.py), a
       1/v_S = κ/v⁰_S − 1/τ_S²
 
   where that is more than half of κ/v⁰_S; other residuals are left alone but for single attributes, which are
-  always measured. κ is what the budget pays for.
+  always measured. κ is what the budget pays for. A first part of ρ looks at all single attributes and pairs,
+  in the proportions of v⁰. What it says of a pair is its τ_S² from then on (shrinking.py), and the precision
+  that a residual has got is taken off 1/v_S; what is left is paid for where it is a quarter of κ/v⁰_S.
 - **ε** pays for whole marginals, "views", with Laplace noise in equal parts: a record stands in one cell of a
   view, however many residuals the view tells of. Views of 1, 2, … attributes are made to cover what the
   workload asks for, as few as a greedy search finds. Of all these covers the one with the least errors is
@@ -40,7 +42,7 @@ from sidelight.queries.strategy import Closure
 Array = NDArray[np.float64]
 
 LEAST = 1 / 4
-"""A residual that was measured before is measured again for at least so much of the precision of HDMM."""
+"""A residual is measured, and measured again, for at least so much of κ/v⁰: less tells next to nothing."""
 _MOST_CELLS = 2**17
 """Most cells of a view."""
 _MOST_ATTRIBUTES = 8

@@ -9,9 +9,15 @@
     r_S ← R_S (μ + k g_S),     k_i = s_S μ_i / (s_S μ_i + σ_S²)
 
 A cell is believed to stray from μ by s times what drawing records at random gives; σ_S² is the variance of
-its noise. How far tables of a degree stray is learned from all of them together (``SpreadPrior``), and s_S is
-the median of what that says of S. A residual that nobody measured stays at R_S μ; s is then the median of its
-degree, or of the degree below times ``fading``.
+its noise. How far tables of a degree stray is learned from all of them together (``SpreadPrior``), though each
+may be unlike the others; s_S is the median of what that says of S. A residual that nobody measured stays at
+R_S μ; s is then the median of its degree, or of the degree below times ``fading``.
+
+**Pairs that clearly stray**, by more than their noise, are taken for skewed around μ, as single attributes are:
+of values that depend on each other most combinations are rare, and what noise alone explains goes towards 0.
+Attributes of two values have too few combinations for that; and where noise is next to nothing, answers stand.
+
+**How large a relation is** for the plan: τ_S² is E[s] times the mean of μ, in each dimension of S.
 
 **What is left of each**, for error bars: noise, and what shrinking takes away of the truth. The answers may
 have been too noisy to show how far the truth strays, so it is not believed to stray by less than the plan
@@ -47,7 +53,7 @@ Array = NDArray[np.float64]
 _APART = 0.1
 """The chance that a relation is unlike all others of its degree, and that they say nothing of it."""
 _CLEAR = 30.0
-"""A pair that strays by more than its noise, as variances, is taken for skewed; by so many times, stands."""
+"""A pair that strays by more than its noise, as a variance, is taken for skewed, up to so many times of it."""
 _LEAST = 1e-3
 """Records, as a share of what is even, that no cell is believed to be without."""
 
