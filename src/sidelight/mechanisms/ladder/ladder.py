@@ -43,6 +43,7 @@ from sidelight.mechanisms.ladder.planning import (
     after_measuring,
     best_views,
     covers,
+    hears,
     looking,
     mean_error,
     residuals,
@@ -113,10 +114,14 @@ class Ladder(Mechanism):
         rest = curator.remaining
         if isinstance(rest, Rho):
             # MEASURE every attribute and every pair; then what these say is worth it.
-            look, rest = rest.split(self.look_share)
-            looked = curator.measure_together(looking(best).strategy, look)
-            plan = self._after(looked, best, rest, unit, n=n)
-            measurements = _together(looked, curator.measure_together(plan.strategy, rest))
+            first, (look, after) = looking(best), rest.split(self.look_share)
+            if hears(first, look, unit, n=n):
+                looked = curator.measure_together(first.strategy, look)
+                plan = self._after(looked, best, after, unit, n=n)
+                measurements = _together(looked, curator.measure_together(plan.strategy, after))
+            else:
+                plan = residuals(best, self._fade.expected(best, n), rest, unit)
+                measurements = curator.measure_together(plan.strategy, rest)
         else:
             # MEASURE whole marginals, as planned beforehand.
             views, _ = best_views(best, self._fade, rest, unit, n=n)

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.measurement import measuring_together
 from sidelight.mechanisms.candidates import marginal_stddev, mib
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
 from sidelight.privacy.budget import Epsilon, Rho
@@ -43,6 +44,8 @@ Array = NDArray[np.float64]
 
 LEAST = 1 / 4
 """A residual is measured, and measured again, for at least so much of κ/v⁰: less tells next to nothing."""
+_SEEN = 6.0
+"""A look is worth it where it sees two equal columns at so many standard errors."""
 _MOST_CELLS = 2**17
 """Most cells of a view."""
 _MOST_ATTRIBUTES = 8
@@ -97,6 +100,24 @@ def looking(best: MarginalPlan) -> MarginalPlan:
     """HDMM's plan without relations of more than two attributes: what is measured first."""
     is_low = np.array([len(attrs) <= 2 for attrs in best.closure.members])
     return replace(best, variances=np.where(is_low, best.variances, 0.0))
+
+
+def hears(look: MarginalPlan, rho: Rho, unit: Unit, *, n: float) -> bool:
+    """Whether a look tells two equal columns from independent ones, in most of its pairs.
+
+    Columns of at most m values, one of which decides the other, stray by n²/(n_S (m − 1)) in each dimension.
+    """
+    sizes, closure = look.closure.domain.sizes, look.closure
+    largest = np.array([max((sizes[attr] for attr in attrs), default=2) for attrs in closure.members])
+    is_pair = np.array([len(attrs) == 2 for attrs in closure.members])
+    if not is_pair.any():
+        return False
+    noise = float(measuring_together(look.strategy, rho, unit).scale) * look.variances
+    strong = n**2 / (closure.cells * (largest - 1))
+    seen = np.divide(strong, noise, out=np.zeros(noise.size), where=noise > 0) * np.sqrt(
+        closure.contrasts / 2
+    )
+    return bool(np.median(seen[is_pair]) >= _SEEN)
 
 
 def residuals(
