@@ -20,6 +20,7 @@ from sidelight.mechanisms.ladder.planning import (
     after_measuring,
     best_views,
     covers,
+    hears,
     looking,
     mean_error,
     residuals,
@@ -206,6 +207,22 @@ def test_all_of_rho_is_spent_whatever_the_look_takes_of_it(share):
 
         assert not one.remaining
         assert len(outcome.measurements) == len({made.query for made in outcome.measurements})
+
+
+def test_nothing_is_looked_at_where_a_look_would_hear_nothing():
+    """What noise would swamp in any case is left alone, and all of ρ goes to one plan."""
+    look, rho = looking(best()), Budget(epsilon=0.3, delta=1e-9).rho()
+    heard = [hears(look, rho, UNITS[0], n=n) for n in (50, 500, 5_000, 50_000)]
+    assert heard == sorted(heard)
+    assert not heard[0]
+    assert heard[-1]
+    assert not hears(looking(best(Workload.marginals(DOMAIN, degree=1))), rho, UNITS[0], n=50_000)
+
+    table, budget = binary(50), Budget(epsilon=0.3, delta=1e-9)
+    one = curator(table, budget, Ladder())
+    Ladder().run(one, Workload.marginals(table.domain, degree=3))
+    assert len(one.events) == 1
+    assert not one.remaining
 
 
 def test_the_second_plan_follows_from_n_and_the_noisy_answers_of_the_look(monkeypatch):

@@ -2,7 +2,7 @@
 
     n ← the number of records                            free where it is public, else a share of the budget
     with ρ
-        y₁ ← all attributes and all pairs, with Gaussian noise, paid with a share of ρ          look
+        y₁ ← all attributes and all pairs, with Gaussian noise, where a share of ρ would tell   look
         plan the rest by n, ρ, the workload and y₁                                        (planning.py)
         y₂ ← residuals, each with Gaussian noise of its own                                  measure
     with ε
@@ -89,7 +89,8 @@ class Ladder(Mechanism):
     fading: float = 0.1
     """How much weaker relations are expected to be with each further attribute, as a ratio of variances."""
     look_share: float = 0.3
-    """Share of ρ that looks at every attribute and every pair, before the rest is planned."""
+    """Share of ρ that looks at every attribute and every pair, before the rest is planned; there is no look
+    where noise would swamp even two equal columns."""
     total_share: float = 0.01
     """Share of the budget that counts the records, where that count is not public."""
     max_model_mb: float = 150.0

@@ -13,7 +13,8 @@ The squared errors of all cells are Σ_S V_S μ_S n_S ω_S (hdmm/planning.py), a
   where that is more than half of κ/v⁰_S; other residuals are left alone but for single attributes, which are
   always measured. κ is what the budget pays for. A first part of ρ looks at all single attributes and pairs,
   in the proportions of v⁰. What it says of a pair is its τ_S² from then on (shrinking.py), and the precision
-  that a residual has got is taken off 1/v_S; what is left is paid for where it is a quarter of κ/v⁰_S.
+  that a residual has got is taken off 1/v_S; what is left is paid for where it is a quarter of κ/v⁰_S. Where
+  a look would not tell two equal columns from independent ones, there is none.
 - **ε** pays for whole marginals, "views", with Laplace noise in equal parts: a record stands in one cell of a
   view, however many residuals the view tells of. Views of 1, 2, … attributes are made to cover what the
   workload asks for, as few as a greedy search finds. Of all these covers the one with the least errors is
