@@ -1,10 +1,10 @@
-"""One strong relation that nobody measured: what intervals say of it, and of the tables beside it.
+"""One strong relation among none: what intervals say of it, and of the tables beside it.
 
     python benchmarks/utility/one_relation.py            prints, and keeps results/one_relation.csv
 
 A made-up table of 11,000 records: eight attributes of 4 to 14 values, all independent but for two, of which
-one is a function of the other in nine records of ten. LADDER plans from public facts alone which tables to
-leave to its model; AIM and MST look before they select, and count neighbouring values together. All two-way
+one is a function of the other in nine records of ten. LADDER looks at all pairs before it plans what else to
+measure; AIM and MST look before they select, and count neighbouring values together. All two-way
 tables, δ = 1e-9, three seeds. A row gives the share of nominal 95% intervals that hold the exact count, over
 cells of at least 1% of the records: of tables that were measured, of those left to the model, and of the
 related pair; how many tables were left, and whether the pair was; and the pair's error as it was said and as

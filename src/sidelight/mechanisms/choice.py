@@ -151,7 +151,7 @@ def _planned_because(
     elif budget.is_pure:
         why = "δ = 0 asks for pure ε, and ladder has erred least with it where we compared mechanisms."
     else:
-        why = f"{beside}ladder is expected to err least: it measures what was planned, and selects nothing."
+        why = f"{beside}ladder is expected to err least: it looks at all of it, and selects nothing."
     if not budget.is_pure and mechanism.settings().get("accounting") == "pure":
         why += " Its noise is that of pure ε, which is less here; it leaves nothing for others in a ledger."
     return why

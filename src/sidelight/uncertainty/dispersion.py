@@ -211,6 +211,11 @@ class PooledSpread:
         """The median of s."""
         return self.median(np.ones(self.grid.size))
 
+    def mean(self, likelihood: Array) -> float:
+        """The posterior mean of s for a marginal of this likelihood."""
+        density = self.density * likelihood
+        return float(density @ self.grid / density.sum())
+
     def median(self, likelihood: Array) -> float:
         """The posterior median of s for a marginal of this likelihood."""
         below = np.cumsum(self.density * likelihood)

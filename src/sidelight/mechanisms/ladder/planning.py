@@ -1,4 +1,4 @@
-"""Which residuals are worth measuring where relations fade, by n, the budget and the workload alone.
+"""Which residuals are worth measuring where relations fade, by n, the budget, the workload and noisy answers.
 
     τ_S² = c_S (n/n_S)²           what residual S is expected to be, squared, a dimension
     V_S  = 1/(1/v_S + 1/τ_S²)     what is left of that, once it is measured with variance v_S
@@ -11,7 +11,10 @@ The squared errors of all cells are Σ_S V_S μ_S n_S ω_S (hdmm/planning.py), a
       1/v_S = κ/v⁰_S − 1/τ_S²
 
   where that is more than half of κ/v⁰_S; other residuals are left alone but for single attributes, which are
-  always measured. κ is what the budget pays for.
+  always measured. κ is what the budget pays for. A first part of ρ looks at all single attributes and pairs,
+  in the proportions of v⁰. What it says of a pair is its τ_S² from then on (shrinking.py), and the precision
+  that a residual has got is taken off 1/v_S; what is left is paid for where it is a quarter of κ/v⁰_S. Where
+  a look would not tell two equal columns from independent ones, there is none.
 - **ε** pays for whole marginals, "views", with Laplace noise in equal parts: a record stands in one cell of a
   view, however many residuals the view tells of. Views of 1, 2, … attributes are made to cover what the
   workload asks for, as few as a greedy search finds. Of all these covers the one with the least errors is
@@ -30,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sidelight.data.domain import Attrs, Domain
+from sidelight.measurement import measuring_together
 from sidelight.mechanisms.candidates import marginal_stddev, mib
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
 from sidelight.privacy.budget import Epsilon, Rho
@@ -39,6 +43,10 @@ from sidelight.queries.strategy import Closure
 
 Array = NDArray[np.float64]
 
+LEAST = 1 / 4
+"""A residual is measured, and measured again, for at least so much of κ/v⁰: less tells next to nothing."""
+_SEEN = 6.0
+"""A look is worth it where it sees two equal columns at so many standard errors."""
 _MOST_CELLS = 2**17
 """Most cells of a view."""
 _MOST_ATTRIBUTES = 8
@@ -89,9 +97,38 @@ def singles_of(sets: Iterable[Attrs]) -> list[Attrs]:
     return [(attr,) for attr in dict.fromkeys(attr for attrs in sets for attr in attrs)]
 
 
-def residuals(best: MarginalPlan, fade: Fade, rho: Rho, unit: Unit, *, n: float) -> MarginalPlan:
-    """Which residuals to measure, in which proportions; ``best`` is HDMM's plan, without the total."""
-    tau, weights = fade.expected(best, n), best.closure.contrasts / best.closure.cells
+def looking(best: MarginalPlan) -> MarginalPlan:
+    """HDMM's plan without relations of more than two attributes: what is measured first."""
+    is_low = np.array([len(attrs) <= 2 for attrs in best.closure.members])
+    return replace(best, variances=np.where(is_low, best.variances, 0.0))
+
+
+def hears(look: MarginalPlan, rho: Rho, unit: Unit, *, n: float) -> bool:
+    """Whether a look tells two equal columns from independent ones, in most of its pairs.
+
+    Columns of at most m values, one of which decides the other, stray by n²/(n_S (m − 1)) in each dimension.
+    """
+    sizes, closure = look.closure.domain.sizes, look.closure
+    largest = np.array([max((sizes[attr] for attr in attrs), default=2) for attrs in closure.members])
+    is_pair = np.array([len(attrs) == 2 for attrs in closure.members])
+    if not is_pair.any():
+        return False
+    noise = float(measuring_together(look.strategy, rho, unit).scale) * look.variances
+    strong = n**2 / (closure.cells * (largest - 1))
+    seen = np.divide(strong, noise, out=np.zeros(noise.size), where=noise > 0) * np.sqrt(
+        closure.contrasts / 2
+    )
+    return bool(np.median(seen[is_pair]) >= _SEEN)
+
+
+def residuals(
+    best: MarginalPlan, tau: Array, rho: Rho, unit: Unit, *, known: float | Array = 0.0
+) -> MarginalPlan:
+    """Which residuals to measure, in which proportions, where their squares are expected to be τ².
+
+    ``best`` is HDMM's plan, without the total; ``known`` is 1/v of what was said of each residual before.
+    """
+    weights, known = best.closure.contrasts / best.closure.cells, np.broadcast_to(known, tau.shape)
     is_asked = best.variances > 0
     full = np.divide(1.0, best.variances, out=np.zeros(tau.size), where=is_asked)
     single = np.array([len(attrs) == 1 for attrs in best.closure.members])
@@ -102,14 +139,16 @@ def residuals(best: MarginalPlan, fade: Fade, rho: Rho, unit: Unit, *, n: float)
 
     def precisions(kappa: float) -> Array:
         wanted = kappa * full
-        kept = np.maximum(wanted - apart, wanted / 2)
-        return np.where((wanted >= 2 * apart) | single, kept, 0.0)
+        missing = np.maximum(wanted - apart, wanted / 2) - known
+        return np.where(((wanted >= 2 * apart) | single) & (missing >= LEAST * wanted), missing, 0.0)
 
-    low, high = 0.0, 2 * paid / float((weights * full)[single].sum())
+    low, high = 0.0, 4 * (paid + float(weights @ known)) / float((weights * full)[single].sum())
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if float(weights @ precisions(middle)) <= paid else (low, middle)
     found = precisions(low)
+    if not found.any():  # the first residual that is worth it takes more than is paid
+        found = precisions(high)
     return replace(best, variances=np.divide(1.0, found, out=np.zeros(tau.size), where=found > 0))
 
 
