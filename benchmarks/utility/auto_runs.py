@@ -61,7 +61,7 @@ DELTA = 1e-9
 LOW, MIDDLE, ALL = (0.3, 1.0, 3.0, 10.0), (0.1, 1.0, 10.0), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 PURE = [f"mwem, accounting=pure, rounds={T}" for T in (4, 10, 20, 40)]
 KEPT_OUT = (
-    "transfusion", "titanic7", "adult7", "nist10-tx", "income-ga", "nist-tx", "taxi",
+    "transfusion", "titanic7", "nist10-tx", "income-ga", "nist-tx", "taxi",
     "wide-tx", "capital-loss", "ages-hours-pa", "income-ga-ca", "capital-gain", "titanic-fare",
     "salary-gross", "nist8-tx", "nist7-tx", "taxi+", "taxi-fare+", "nist10-tx+", "titanic7+",
 )  # fmt: skip
