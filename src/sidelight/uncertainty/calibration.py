@@ -16,10 +16,13 @@ of each degree, k and F, are fitted to it, and one number g of each attribute:
   two values.)
 - v is the variance that drawing records at random gives (dispersion.py), in marginals that nobody measured as
   a whole; s says how far the model is off there. The fraction keeps a cell from being off by many times what
-  it holds.
+  it holds. Where a fit weighs public data against an answer, v is multiplied by what the answer left of it.
 
-One number λ is fitted for each degree. F grows with λ², and k is √λ, at most 1. Where every marginal of the
-degree was measured, there is no F, and for λ above 1 k is λ².
+One number λ is fitted for each degree, k = λ^2a and F = F₀ λ^2b. Noise is known far better than a model. With
+the share p of the error that the model makes, and the standard deviations n and m of the logarithms of both
+parts, a change of the mean error is most likely one of the noise in proportion to a ∝ (1 − p) n², and of the
+model to b ∝ p m². (So a few tables that are left to the model are not taken to be exact because the many
+measured ones err by less than their noise.)
 
 LADDER and HDMM reconstruct their models from answers whose noise is known exactly. Reconstruction takes noise
 out and adds none, so k · known is at most the variance of least squares (unbiased.py), in every cell. Where a
@@ -34,10 +37,13 @@ there:
 
 It is at most 2, as errors are. (Without the bound, noise on many empty cells would add up to many times n.)
 
-A measured mean has noise, so k, F and g are fitted to its posterior. Priors: the log odds e/(2 − e) of the
-highest degree are normal around the guess, those of a lower degree around what the highest one says (around
-the guess where all noise is exact), and log g around 0. A mean that drowns in its noise leaves the guess
-nearly as it was.
+A measured mean has noise, so k, F and g are fitted to its posterior. Priors: the log odds e/(2 − e) of a
+degree are normal around the guess, with the variance (1 − p)² n² + p² m², and log g around 0. Where lower
+degrees are left to the model, the highest degree's F is the guess, with a small m: both are errors of one
+model. A mean that drowns in its noise leaves the guess nearly as it was.
+
+How well the model's errors are known after that, the standard deviation of their logarithm, is kept, too:
+intervals are those of errors whose size is log-normal with it (error_bars.py).
 
 Where the model rests on public data, the mean error is hardly below what chance alone gives (chance.py). So a
 posterior median below that is weighed against it, each by how well it is known. A measured mean that is below
@@ -72,10 +78,10 @@ MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 _EVEN = 0.1
 """Share of the records that may be anywhere, whatever the model says."""
 _KNOWN, HELD_BACK, _GUESSED, _UNGUESSED, _ATTRIBUTE = 0.25, 0.6, 0.8, 2.0, 0.2
-"""Standard deviations of the priors, in logs of odds or of factors: of errors that noise alone makes, or that a
-higher degree tells of; of the distance that fits keep from answers; of what the model makes, by the guess, and
-where there is none; of g."""
-_TOO_LARGE, _FROM_WORST = 0.15, 0.3
+"""Standard deviations of the priors, in logs of odds or of factors: of errors that noise alone makes, or that
+a higher degree tells of; of the distance that fits keep from answers; of what the model makes, by the guess,
+and where there is none; of g."""
+_TOO_LARGE, _FROM_WORST = 0.1, 0.3
 """The guess is too large by so much, in log odds: fits take noise out; and, of what the model makes, since it
 comes from the worst marginals."""
 _BELOW = 0.1
@@ -111,7 +117,7 @@ class Level:
     model: float
     """F: the model's variance where nobody measured, next to that of drawing records at random."""
     unsure: float = 0.0
-    """How well the size of these errors is known: the standard deviation of its logarithm."""
+    """How well the size of the model's errors is known: the standard deviation of its logarithm."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +142,9 @@ class Calibration:
         """k and F g² for a marginal, and how well they are known."""
         highest = max(self.degrees)
         own = self.degrees.get(_NAMES.get(len(attrs), highest), self.degrees[highest])
-        return replace(own, model=own.model * math.prod(self.attributes.get(attr, 1.0) for attr in attrs) ** 2)
+        return replace(
+            own, model=own.model * math.prod(self.attributes.get(attr, 1.0) for attr in attrs) ** 2
+        )
 
 
 def strayed(sampling: Array, dispersion: ArrayLike) -> Array:
@@ -194,7 +202,7 @@ class Parts:
     firm: Array
     """The part of ``known`` that a k below 1 takes out last."""
     sampling: Array
-    """v where the counts are the model's alone; 0 where noisy answers tell of them."""
+    """v where the counts are the model's alone; where noisy answers tell of them, what they left of it."""
     guessed: float | None
     """F without calibration; None where nothing tells of it."""
     most: Array | None = None

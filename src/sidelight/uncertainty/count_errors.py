@@ -13,7 +13,7 @@ An answer to the same marginal that counted rare values together adds its precis
 
 A fit that weighs a prior against the answers is off by less noise, for some model (see dispersion.py):
 
-    noise w²σ²,    model (1 − w)² s′v + m v,     w = s v / (s v + σ²),     s′ = max(s, s₀)
+    noise w²σ²,    model s′ (1 − w)² v + m v,    w = s v / (s v + σ²),     s′ = max(s, s₀)
 
 where s₀ is what is known beside the fit's own s: for one attribute the sampling error of the public records,
 which no prior on a single attribute escapes; for several the level of all that was measured, see below. Such
@@ -67,8 +67,8 @@ from sidelight.uncertainty.unbiased import Exact
 
 Array = NDArray[np.float64]
 _ONE_TABLE, _BEYOND = 0.28, 0.8
-"""How far, in logs, the size of one table's errors may be from that of its degree: of any table, and once more
-of tables that are left to the model; and of tables of more attributes than any whose quality was measured."""
+"""How far, in logs, the size of one table's errors may be from that of its degree; and that of what the model
+makes, in tables of more attributes than any whose quality was measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +76,12 @@ class _Guess:
     """Error bars before they are fitted to measured quality."""
 
     bars: ErrorBars
+    held_back: Array
+    """The variance of the distance that the fit keeps from answers that it follows."""
     sampling: Array
-    """v where the model speaks alone, 0 where noisy answers do."""
-    level: float | None = None
-    """s: the model's variance is at least s v; None where it is unknown."""
+    """v, by how much the model speaks there: all of it where it speaks alone, 0 where noisy answers do."""
+    level: float | None
+    """s; None where it is unknown."""
 
     @property
     def uncalibrated(self) -> ErrorBars:
@@ -103,12 +105,18 @@ class _Counts:
         return variance_at_one(self.counts, total=self.total, cells=self.counts.size)
 
     def guess(
-        self, noise: CountNoise | None, model: Array | None, source: Source,
+        self, noise: CountNoise | None, held_back: Array | None, source: Source,
         *, sampling: Array | None = None, level: float | None = None,
     ) -> _Guess:  # fmt: skip
-        """Their errors; noisy answers speak where ``sampling`` is not given."""
+        """Their errors; noisy answers speak where ``sampling`` is not given.
+
+        Where ``held_back`` is None, the model's errors are unknown.
+        """
+        none = np.zeros(self.counts.shape)
+        alone = none if sampling is None else sampling
+        model = None if held_back is None else held_back + (level or 0.0) * alone
         bars = ErrorBars(self.counts, noise, model, self.total, source)
-        return _Guess(bars, np.zeros(self.counts.shape) if sampling is None else sampling, level)
+        return _Guess(bars, none if held_back is None else held_back, alone, level)
 
 
 class CountErrors:
@@ -191,9 +199,7 @@ class CountErrors:
         """The variance before calibration: of noise, and what drawing records at random would give."""
         bars, sampling = guess.bars, guess.sampling
         noise = np.zeros(bars.estimate.shape) if bars.noise is None else bars.noise.variance
-        known = noise
-        if bars.model_variance is not None:
-            known = noise + np.maximum(bars.model_variance - (guess.level or 0.0) * sampling, 0.0)
+        known = noise + guess.held_back
         values = math.prod(self._model.domain.size((attr,)) for attr in set(self._error.untold) & set(attrs))
         # The model starts from even counts; of many values a few are common, so each is off by more. What
         # is off in the other attributes is multiplied by it.
@@ -206,7 +212,9 @@ class CountErrors:
         chance = None if self._chance is None else self._chance.variance(attrs, bars.estimate)
         held_back = 1 - float(noise.sum()) / max(float(known.sum()), 1e-300)
         is_left = bars.source in ("model", "unmeasured")
-        return Parts(attrs, bars.estimate, known, held_back, is_left, firm, sampling, guess.level, most, chance)
+        return Parts(
+            attrs, bars.estimate, known, held_back, is_left, firm, sampling, guess.level, most, chance
+        )
 
     def _guess(self, attrs: Attrs, counted: ArrayLike) -> _Guess:
         """The errors before they are fitted to measured quality."""
@@ -229,8 +237,8 @@ class CountErrors:
         source: Source = "unmeasured" if told and not told.issuperset(table.attrs) else "model"
         if s is None:
             return table.guess(self._reaching(table), None, source, sampling=table.at_one)
-        at_one = table.at_one
-        guess = table.guess(self._reaching(table), s * at_one, source, sampling=at_one, level=s)
+        none = np.zeros(table.counts.shape)
+        guess = table.guess(self._reaching(table), none, source, sampling=table.at_one, level=s)
         return self._but_for_merged(table, guess)
 
     def _of_answers(self, table: _Counts, stddev: float) -> _Guess:
@@ -254,8 +262,8 @@ class CountErrors:
         off = self._misfit(table, stddev, meant=(1 - weight) ** 2 * answers + level * sampling)
         is_told = self._told_by_public.issuperset(attrs)
         return table.guess(
-            CellNoise(weight**2 * noise.variance), level * sampling + off * at_one,
-            "both" if is_told else "private", sampling=sampling, level=level,
+            CellNoise(weight**2 * noise.variance), off * at_one, "both" if is_told else "private",
+            sampling=sampling, level=level,
         )  # fmt: skip
 
     @cached_property
@@ -271,9 +279,8 @@ class CountErrors:
         told = np.where(merged.alone, at_one / (at_one + merged.variance), 0.0)
         off = _beyond(told, merged.counts - table.counts, at_one, meant=np.array(merged.variance))
         noise = CellNoise(np.where(merged.alone, merged.variance, bars.noise.variance))
-        model = np.where(merged.alone, off * at_one, bars.model_variance)
-        sampling = np.where(merged.alone, 0.0, at_one)
-        return table.guess(noise, model, "private", sampling=sampling, level=guess.level)
+        sampling, held_back = np.where(merged.alone, 0.0, at_one), np.where(merged.alone, off * at_one, 0.0)
+        return table.guess(noise, held_back, "private", sampling=sampling, level=guess.level)
 
     def _level(self, attrs: Attrs) -> float | None:
         """The s of marginals like this one; where none was tried, that of the rest, which is larger."""
