@@ -13,7 +13,7 @@ Five made-up laws, 200 to 20,000 records, ε = 0.1, 1 and 10, five seeds, each w
 - ``classes``: six attributes, four kinds of records with shares of their own, so that all pairs are related a
   little; all triples.
 - ``star``: seven attributes, of which six follow from the seventh, in one record of ten to nine of ten; all
-  pairs. No constant was chosen on it.
+  pairs. No constant was chosen on it. (200 and 5,000 records alone.)
 
 AIM, MST and LADDER have no public data. APERTURE and JAM have bad ones, 4,000 records of the same law: each
 attribute shuffled by itself (``independent``), or the labels of a third of the attributes permuted. δ = 1e-9.
@@ -170,7 +170,7 @@ def main() -> None:
 
 def cells(laws: list[str], mechanisms: list[str]) -> Iterator[dict[str, Any]]:
     for law, records, epsilon, (mechanism, public) in itertools.product(laws, RECORDS, EPSILONS, RUNS):
-        if mechanism in mechanisms:
+        if mechanism in mechanisms and (law != "star" or records in (200, 5_000)):
             yield {
                 "law": law,
                 "mechanism": mechanism,

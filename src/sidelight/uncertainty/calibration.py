@@ -77,7 +77,7 @@ MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 """E|x| of a standard normal x."""
 _EVEN = 0.1
 """Share of the records that may be anywhere, whatever the model says."""
-_KNOWN, HELD_BACK, _GUESSED, _UNGUESSED, _ATTRIBUTE = 0.25, 0.6, 0.8, 2.0, 0.2
+_KNOWN, HELD_BACK, _GUESSED, _UNGUESSED, _ATTRIBUTE = 0.25, 0.6, 0.7, 2.0, 0.2
 """Standard deviations of the priors, in logs of odds or of factors: of errors that noise alone makes, or that
 a higher degree tells of; of the distance that fits keep from answers; of what the model makes, by the guess,
 and where there is none; of g."""
