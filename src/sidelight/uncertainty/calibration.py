@@ -84,6 +84,8 @@ and where there is none; of g."""
 _TOO_LARGE, _FROM_WORST = 0.1, 0.3
 """The guess is too large by so much, in log odds: fits take noise out; and, of what the model makes, since it
 comes from the worst marginals."""
+_LEAST_ROOM = 0.25
+"""The least 1 − e/2 of an error e: larger errors are not known to be as large."""
 _BELOW = 0.1
 """Standard deviation, in log odds, by which the mean error may lie below what chance alone gives."""
 _NOTHING_GUESSED = 0.2
@@ -406,7 +408,7 @@ class _Shapes:
 
 @dataclass(frozen=True)
 class _Belief:
-    """The prior of a mean error e: log e/(2 − e) ~ N(odds, spread²)."""
+    """The prior of a mean error e: log e/(2 − e) ~ N(odds, (spread / room)²), log e has about this spread."""
 
     odds: float
     share: float
@@ -415,6 +417,11 @@ class _Belief:
     """The standard deviation of the logarithm of what noise makes."""
     model: float
     """That of what the model makes."""
+
+    @property
+    def room(self) -> float:
+        """1 − e/2: the change of log e that a change of its log odds makes."""
+        return max(1 / (1 + math.exp(self.odds)), _LEAST_ROOM)
 
     @property
     def spread(self) -> float:
@@ -442,13 +449,13 @@ def _fitted(shapes: _Shapes, mean: _Mean) -> Level:
 
 
 def _posterior(mean: _Mean, believed: _Belief, *, least: float) -> tuple[float, float]:
-    """The posterior median of the mean error e, and the posterior standard deviation of its log odds.
+    """The posterior median of the mean error e, and about the posterior standard deviation of log e.
 
     A median below the least that chance gives is weighed against that, each by how well it is known.
     """
     grid = np.linspace(-14.0, 7.0, 2000)
     errors = 2 / (1 + np.exp(-grid))
-    logs = -0.5 * ((grid - believed.odds) / believed.spread) ** 2
+    logs = -0.5 * ((grid - believed.odds) * believed.room / believed.spread) ** 2
     logs -= 0.5 * ((errors - mean.error) / max(mean.stddev, 1e-6)) ** 2
     below = np.cumsum(np.exp(logs - logs.max()))
     low, median, high = np.interp([0.16, 0.5, 0.84], below / below[-1], grid)
@@ -456,7 +463,7 @@ def _posterior(mean: _Mean, believed: _Belief, *, least: float) -> tuple[float, 
     contradicted = _log_odds(mean.error + 5 * mean.stddev) < least
     if median < least and not contradicted:
         median = (_BELOW**2 * median + own**2 * least) / (_BELOW**2 + own**2)
-    return float(2 / (1 + np.exp(-median))), float(own)
+    return float(2 / (1 + np.exp(-median))), float(own) * believed.room
 
 
 def _log_odds(error: float) -> float:
