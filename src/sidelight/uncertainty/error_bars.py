@@ -7,7 +7,7 @@ and what they are in words.
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -21,8 +21,8 @@ from sidelight.uncertainty.unbiased import Unbiased
 
 Array = NDArray[np.float64]
 Source = Literal["private", "both", "model", "unmeasured", "public"]
-_SIZES = 200
-"""Sizes of errors, as likely as each other, that stand for a log-normal law."""
+_SIZES = 24
+"""Sizes of errors that stand for a log-normal law, by Gauss-Hermite quadrature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,13 +199,15 @@ def _quantile(chance: float, unsure: float) -> float:
     >>> [round(_quantile(0.975, unsure), 2) for unsure in (0.0, 0.28, 0.8)]
     [1.96, 2.18, 3.73]
     """
-    normal, low = NormalDist(), NormalDist().inv_cdf(chance)
+    low = NormalDist().inv_cdf(chance)
     if not unsure:
         return low
-    sizes = [math.exp(unsure * normal.inv_cdf((place + 0.5) / _SIZES)) for place in range(_SIZES)]
+    places, weights = np.polynomial.hermite_e.hermegauss(_SIZES)
+    sizes = np.exp(unsure * places).tolist()
+    shares, cdf = (weights / weights.sum()).tolist(), NormalDist().cdf
     high = low * max(sizes)
-    for _ in range(50):
+    for _ in range(40):
         middle = (low + high) / 2
-        inside = fmean(normal.cdf(middle / size) for size in sizes)
+        inside = sum(share * cdf(middle / size) for share, size in zip(shares, sizes, strict=True))
         low, high = (middle, high) if inside < chance else (low, middle)
     return high
