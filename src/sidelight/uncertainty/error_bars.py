@@ -4,7 +4,6 @@
 and what they are in words.
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -203,7 +202,7 @@ def _quantile(chance: float, unsure: float) -> float:
     if not unsure:
         return low
     places, weights = np.polynomial.hermite_e.hermegauss(_SIZES)
-    sizes = np.exp(unsure * places).tolist()
+    sizes: list[float] = np.exp(unsure * places).tolist()
     shares, cdf = (weights / weights.sum()).tolist(), NormalDist().cdf
     high = low * max(sizes)
     for _ in range(40):
