@@ -16,10 +16,13 @@ of each degree, k and F, are fitted to it, and one number g of each attribute:
   two values.)
 - v is the variance that drawing records at random gives (dispersion.py), in marginals that nobody measured as
   a whole; s says how far the model is off there. The fraction keeps a cell from being off by many times what
-  it holds.
+  it holds. Where a fit weighs public data against an answer, v is multiplied by what the answer left of it.
 
-One number λ is fitted for each degree. F grows with λ², and k is √λ, at most 1. Where every marginal of the
-degree was measured, there is no F, and for λ above 1 k is λ².
+One number λ is fitted for each degree, k = λ^2a and F = F₀ λ^2b. Noise is known far better than a model. With
+the share p of the error that the model makes, and the standard deviations n and m of the logarithms of both
+parts, a change of the mean error is most likely one of the noise in proportion to a ∝ (1 − p) n², and of the
+model to b ∝ p m². (So a few tables that are left to the model are not taken to be exact because the many
+measured ones err by less than their noise.)
 
 LADDER and HDMM reconstruct their models from answers whose noise is known exactly. Reconstruction takes noise
 out and adds none, so k · known is at most the variance of least squares (unbiased.py), in every cell. Where a
@@ -34,10 +37,13 @@ there:
 
 It is at most 2, as errors are. (Without the bound, noise on many empty cells would add up to many times n.)
 
-A measured mean has noise, so k, F and g are fitted to its posterior. Priors: the log odds e/(2 − e) of the
-highest degree are normal around the guess, those of a lower degree around what the highest one says (around
-the guess where all noise is exact), and log g around 0. A mean that drowns in its noise leaves the guess
-nearly as it was.
+A measured mean has noise, so k, F and g are fitted to its posterior. Priors: the log odds e/(2 − e) of a
+degree are normal around the guess, with the variance (1 − p)² n² + p² m², and log g around 0. Where lower
+degrees are left to the model, the highest degree's F is the guess, with a small m: both are errors of one
+model. A mean that drowns in its noise leaves the guess nearly as it was.
+
+How well the model's errors are known after that, the standard deviation of their logarithm, is kept, too:
+intervals are those of errors whose size is log-normal with it (error_bars.py).
 
 Where the model rests on public data, the mean error is hardly below what chance alone gives (chance.py). So a
 posterior median below that is weighed against it, each by how well it is known. A measured mean that is below
@@ -71,10 +77,15 @@ MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 """E|x| of a standard normal x."""
 _EVEN = 0.1
 """Share of the records that may be anywhere, whatever the model says."""
-_GUESSED, _UNGUESSED, _LOWER, _ATTRIBUTE = 0.7, 2.0, 0.5, 0.2
-"""Standard deviations of the priors, in logs of odds or of factors."""
-_TOO_LARGE = 0.3
-"""The guess of a model's error is too large by so much, in log odds: it comes from the worst marginals."""
+_KNOWN, HELD_BACK, _GUESSED, _UNGUESSED, _ATTRIBUTE = 0.25, 0.6, 0.7, 2.0, 0.2
+"""Standard deviations of the priors, in logs of odds or of factors: of errors that noise alone makes, or that
+a higher degree tells of; of the distance that fits keep from answers; of what the model makes, by the guess,
+and where there is none; of g."""
+_TOO_LARGE, _FROM_WORST = 0.1, 0.3
+"""The guess is too large by so much, in log odds: fits take noise out; and, of what the model makes, since it
+comes from the worst marginals."""
+_LEAST_ROOM = 0.25
+"""The least 1 − e/2 of an error e: larger errors are not known to be as large."""
 _BELOW = 0.1
 """Standard deviation, in log odds, by which the mean error may lie below what chance alone gives."""
 _NOTHING_GUESSED = 0.2
@@ -107,6 +118,8 @@ class Level:
     noise explains less than was measured. Exact noise is at most that of least squares, whatever k is."""
     model: float
     """F: the model's variance where nobody measured, next to that of drawing records at random."""
+    unsure: float = 0.0
+    """How well the size of the model's errors is known: the standard deviation of its logarithm."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +140,13 @@ class Calibration:
         """Whether the quality of tables of as many attributes, or of more, was measured."""
         return len(attrs) <= int(max(self.degrees))
 
-    def level(self, attrs: Attrs) -> tuple[float, float]:
-        """k, and F g² for a marginal."""
+    def level(self, attrs: Attrs) -> Level:
+        """k and F g² for a marginal, and how well they are known."""
         highest = max(self.degrees)
         own = self.degrees.get(_NAMES.get(len(attrs), highest), self.degrees[highest])
-        return own.known, own.model * math.prod(self.attributes.get(attr, 1.0) for attr in attrs) ** 2
+        return replace(
+            own, model=own.model * math.prod(self.attributes.get(attr, 1.0) for attr in attrs) ** 2
+        )
 
 
 def strayed(sampling: Array, dispersion: ArrayLike) -> Array:
@@ -182,10 +197,14 @@ class Parts:
     estimate: Array
     known: Array
     """The variance of noise, and of the distance that the fit keeps from the answers."""
+    held_back: float
+    """The share of this distance in ``known``."""
+    is_left: bool
+    """Whether nothing measured the attributes together, so that the counts are the model's alone."""
     firm: Array
     """The part of ``known`` that a k below 1 takes out last."""
     sampling: Array
-    """v where the counts are the model's alone; 0 where noisy answers tell of them."""
+    """v where the counts are the model's alone; where noisy answers tell of them, what they left of it."""
     guessed: float | None
     """F without calibration; None where nothing tells of it."""
     most: Array | None = None
@@ -212,24 +231,22 @@ def calibrated(
     by_attribute = [one for one in means if one.part.kind == "attribute"]
     highest, factors = degrees[0], dict.fromkeys((one.name for one in by_attribute), 1.0)
     shapes = _Shapes.of(parts_of, _some(asked, highest, domain), total)
-    odds = _log_odds(shapes.mean(1.0) if shapes.is_guessed else _NOTHING_GUESSED)
-    odds -= _TOO_LARGE if shapes.has_model and shapes.is_guessed else 0.0
-    believed = {"odds": odds, "spread": _GUESSED if shapes.is_guessed else _UNGUESSED}
-    scale = _scale(shapes, highest, **believed)
+    level = _fitted(shapes, highest)
     for _ in range(_ROUNDS if by_attribute else 0):
         for one in by_attribute:
-            factors[one.name] = _factor(shapes, one, scale, factors[one.name])
+            factors[one.name] = _factor(shapes, one, level, factors[one.name])
             shapes.take(factors)
-        scale = _scale(shapes, highest, **believed)
-    found = {highest.name: shapes.level(scale)}
+        level = _fitted(shapes, highest)
+    found = {highest.name: level}
     for one in degrees[1:]:
-        lower = _Shapes.of(parts_of, _some(asked, one, domain), total)
+        lower = _Shapes.of(parts_of, _some(asked, one, domain), total, told=shapes.off(level))
         lower.take(factors)
-        start = 1.0 if lower.is_exact else scale
-        found[one.name] = lower.level(_scale(lower, one, odds=_log_odds(lower.mean(start)), spread=_LOWER))
+        found[one.name] = _fitted(lower, one)
     return Calibration(
         degrees={
-            _NAMES[int(name)]: Level(known=four_digits(one.known), model=four_digits(one.model))
+            _NAMES[int(name)]: Level(
+                known=four_digits(one.known), model=four_digits(one.model), unsure=four_digits(one.unsure)
+            )
             for name, one in found.items()
         },
         attributes={name: four_digits(factor) for name, factor in factors.items()},
@@ -263,7 +280,12 @@ class _Shapes:
     chance: Array
     room: Array
     guesses: list[float | None]
+    held_back: float
+    left: float
+    """The share of the marginals that are left to the model; ``held_back`` is the mean over all."""
     total: float
+    told: float | None = None
+    """The square of the factor by which a higher degree found the model's error larger than guessed."""
     factor: Array = field(init=False)
     """g² of every marginal."""
 
@@ -271,11 +293,19 @@ class _Shapes:
         self.factor = np.ones(len(self.attrs))
 
     @classmethod
-    def of(cls, parts_of: PartsOf, wanted: Sequence[Attrs], total: float) -> "_Shapes":
-        told = [(one.attrs, one.guessed, _grouped(one, total)) for one in parts_of(wanted)]
-        attrs, guesses, rows = zip(*told, strict=True)
+    def of(
+        cls, parts_of: PartsOf, wanted: Sequence[Attrs], total: float, *, told: float | None = None
+    ) -> "_Shapes":
+        parts = [
+            (one.attrs, one.guessed, one.held_back, one.is_left, _grouped(one, total))
+            for one in parts_of(wanted)
+        ]
+        attrs, guesses, held, left, rows = zip(*parts, strict=True)
         weight, known, firm, most, sampling, chance, room = map(np.stack, zip(*rows, strict=True))
-        return cls(list(attrs), weight, known, firm, most, sampling, chance, room, list(guesses), total)
+        return cls(
+            list(attrs), weight, known, firm, most, sampling, chance, room, list(guesses),
+            float(np.mean(held)), float(np.mean(left)), total, told,
+        )  # fmt: skip
 
     def take(self, factors: Mapping[str, float]) -> None:
         """Set g² of every marginal, from the factors of the attributes."""
@@ -285,15 +315,23 @@ class _Shapes:
 
     def level(self, scale: float) -> Level:
         """k and F at λ."""
-        if not self.has_model:
-            return Level(known=math.sqrt(scale) if scale < 1 else min(scale**2, self.largest), model=0.0)
-        # Beside exact noise λ tells of the model alone.
-        known = min(1.0, math.sqrt(scale)) if self.fitted.all() else 1.0
-        return Level(known=known, model=self.usual * scale**2)
+        noise, model = self.believed.powers
+        known = min(scale ** (2 * noise), self.largest)
+        return Level(known=known, model=self.guess.model * scale ** (2 * model))
 
-    def errors(self, scale: float, held: NDArray[np.bool_] | slice = _ALL, *, times: float = 1.0) -> Array:
+    @cached_property
+    def guess(self) -> Level:
+        """k and F before this degree's quality is looked at."""
+        # What a higher degree tells is of marginals that are left to the model there, and here.
+        told = 1.0 if self.told is None else self.told**self.left
+        return Level(known=1.0, model=self.usual * told if self.has_model else 0.0)
+
+    def off(self, level: Level) -> float:
+        """The square of the factor by which a level's model error is larger than guessed."""
+        return level.model / self.usual if self.has_model else 1.0
+
+    def errors(self, level: Level, held: NDArray[np.bool_] | slice = _ALL, *, times: float = 1.0) -> Array:
         """The expected error of every marginal, or of those that are held, with so many times their g²."""
-        level = self.level(scale)
         kept = remaining(self.known[held], self.firm[held], level.known)
         variance = np.minimum(kept, self.most[held])
         variance += strayed(self.sampling[held], (times * level.model * self.factor[held])[:, None])
@@ -309,16 +347,16 @@ class _Shapes:
         bounded = plain / (1 + plain / (2 * self.room[held]))
         return np.asarray((self.weight[held] * bounded).sum(axis=1) / self.total)
 
-    def mean(self, scale: float) -> float:
+    def mean(self, level: Level) -> float:
         """The mean over the marginals that λ is fitted to."""
-        return float(self.errors(scale)[self.fitted].mean())
+        return float(self.errors(level)[self.fitted].mean())
 
     def rest_of(self, mean: "_Mean") -> "_Mean":
         """The measured mean over the marginals that λ is fitted to, without those of exact noise."""
         share = float(self.fitted.mean())
         if share == 1:
             return mean
-        others = _KEPT * (1 - share) * float(self.errors(1.0)[~self.fitted].mean())
+        others = _KEPT * (1 - share) * float(self.errors(self.guess)[~self.fitted].mean())
         stddev = math.hypot(mean.stddev, _UNSURE * others)
         return replace(mean, error=(mean.error - others) / share, stddev=stddev / share)
 
@@ -344,6 +382,20 @@ class _Shapes:
         known = [guess for guess in self.guesses if guess is not None]
         return float(np.mean(known)) if known else 1.0
 
+    @cached_property
+    def believed(self) -> "_Belief":
+        """The prior of the mean error."""
+        guessed = self.mean(self.guess)
+        share = 1 - self.mean(replace(self.guess, model=0.0)) / max(guessed, 1e-300)
+        # Beside exact noise, what is measured tells of the model alone.
+        noise = (_KNOWN + (HELD_BACK - _KNOWN) * self.held_back) if self.fitted.all() else 0.0
+        if self.told is not None:
+            model = _GUESSED + (_KNOWN - _GUESSED) * self.left
+            return _Belief(_log_odds(guessed) - _TOO_LARGE * (1 - share), share, noise, model)
+        if not self.is_guessed:
+            return _Belief(_log_odds(max(guessed, _NOTHING_GUESSED)), share, noise, _UNGUESSED)
+        return _Belief(_log_odds(guessed) - _TOO_LARGE - _FROM_WORST * share, share, noise, _GUESSED)
+
     @property
     def has_model(self) -> bool:
         """Whether the model speaks alone in some marginal."""
@@ -354,28 +406,64 @@ class _Shapes:
         return not self.has_model or any(guess is not None for guess in self.guesses)
 
 
-def _scale(shapes: _Shapes, mean: _Mean, *, odds: float, spread: float) -> float:
-    """The λ at which the mean of all expected errors is the posterior median of the measured one."""
-    found = _posterior(shapes.rest_of(mean), odds=odds, spread=spread, least=_log_odds(shapes.least))
-    return _solved(shapes.mean, found)
+@dataclass(frozen=True)
+class _Belief:
+    """The prior of a mean error e: log e/(2 − e) ~ N(odds, (spread / room)²), log e has about this spread."""
+
+    odds: float
+    share: float
+    """Which share of e the model makes, where it speaks alone; noise makes the rest."""
+    noise: float
+    """The standard deviation of the logarithm of what noise makes."""
+    model: float
+    """That of what the model makes."""
+
+    @property
+    def room(self) -> float:
+        """1 − e/2: the change of log e that a change of its log odds makes."""
+        return max(1 / (1 + math.exp(self.odds)), _LEAST_ROOM)
+
+    @property
+    def spread(self) -> float:
+        return max(math.hypot((1 - self.share) * self.noise, self.share * self.model), 1e-3)
+
+    @property
+    def powers(self) -> tuple[float, float]:
+        """How much of a change of log e is one of what noise makes, and of the model: the larger is 1."""
+        noise, model = (1 - self.share) * self.noise**2, self.share * self.model**2
+        largest = max(noise, model, 1e-300)
+        return noise / largest, model / largest
+
+    def unsure(self, spread: float) -> float:
+        """The standard deviation of what the model makes, once log e is known with this one."""
+        told = self.share * self.model**2 / self.spread
+        return math.sqrt(max(self.model**2 - told**2 * (1 - (spread / self.spread) ** 2), 0.0))
 
 
-def _posterior(mean: _Mean, *, odds: float, spread: float, least: float) -> float:
-    """The posterior median of the mean error e, by the prior log e/(2 − e) ~ N(odds, spread²).
+def _fitted(shapes: _Shapes, mean: _Mean) -> Level:
+    """The level at which the mean of all expected errors is the posterior median of the measured one."""
+    believed = shapes.believed
+    found, spread = _posterior(shapes.rest_of(mean), believed, least=_log_odds(shapes.least))
+    scale = _solved(lambda scale: shapes.mean(shapes.level(scale)), found)
+    return replace(shapes.level(scale), unsure=believed.unsure(spread))
+
+
+def _posterior(mean: _Mean, believed: _Belief, *, least: float) -> tuple[float, float]:
+    """The posterior median of the mean error e, and about the posterior standard deviation of log e.
 
     A median below the least that chance gives is weighed against that, each by how well it is known.
     """
     grid = np.linspace(-14.0, 7.0, 2000)
     errors = 2 / (1 + np.exp(-grid))
-    logs = -0.5 * ((grid - odds) / spread) ** 2
+    logs = -0.5 * ((grid - believed.odds) * believed.room / believed.spread) ** 2
     logs -= 0.5 * ((errors - mean.error) / max(mean.stddev, 1e-6)) ** 2
     below = np.cumsum(np.exp(logs - logs.max()))
     low, median, high = np.interp([0.16, 0.5, 0.84], below / below[-1], grid)
+    own = (high - low) / 2
     contradicted = _log_odds(mean.error + 5 * mean.stddev) < least
     if median < least and not contradicted:
-        own = ((high - low) / 2) ** 2
-        median = (_BELOW**2 * median + own * least) / (_BELOW**2 + own)
-    return float(2 / (1 + np.exp(-median)))
+        median = (_BELOW**2 * median + own**2 * least) / (_BELOW**2 + own**2)
+    return float(2 / (1 + np.exp(-median))), float(own) * believed.room
 
 
 def _log_odds(error: float) -> float:
@@ -383,7 +471,7 @@ def _log_odds(error: float) -> float:
     return math.log(bounded / (2 - bounded))
 
 
-def _factor(shapes: _Shapes, mean: _Mean, scale: float, factor: float) -> float:
+def _factor(shapes: _Shapes, mean: _Mean, level: Level, factor: float) -> float:
     """g of an attribute: e to the posterior mean of log g, given the measured mean of its marginals."""
     held = np.array([mean.name in attrs for attrs in shapes.attrs])
     if not held.any():
@@ -391,7 +479,7 @@ def _factor(shapes: _Shapes, mean: _Mean, scale: float, factor: float) -> float:
     grid = np.linspace(-1.2, 1.2, 97)
     # What is known to be noise does not grow with g, so the error is computed for each g.
     some = grid[::8]
-    errors = [float(shapes.errors(scale, held, times=math.exp(2 * g) / factor**2).mean()) for g in some]
+    errors = [float(shapes.errors(level, held, times=math.exp(2 * g) / factor**2).mean()) for g in some]
     expected = np.interp(grid, some, errors)
     stddev = np.maximum(np.hypot(mean.stddev, _PART * expected), 1e-12)
     logs = -0.5 * (grid / _ATTRIBUTE) ** 2 - np.log(stddev)
@@ -447,8 +535,8 @@ def _room(estimate: Array, total: float) -> Array:
 
 
 def _solved(errors: Callable[[float], float], target: float) -> float:
-    """Where a growing function reaches its target, from a millionth to 100."""
-    low, high = math.log(1e-6), math.log(100.0)
+    """Where a growing function reaches its target, from e⁻⁴⁰, since some powers are small, to 100."""
+    low, high = -40.0, math.log(100.0)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if errors(math.exp(middle)) < target else (low, middle)

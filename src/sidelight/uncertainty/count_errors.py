@@ -13,7 +13,7 @@ An answer to the same marginal that counted rare values together adds its precis
 
 A fit that weighs a prior against the answers is off by less noise, for some model (see dispersion.py):
 
-    noise w²σ²,    model (1 − w)² s′v + m v,     w = s v / (s v + σ²),     s′ = max(s, s₀)
+    noise w²σ²,    model s′ (1 − w)² v + m v,    w = s v / (s v + σ²),     s′ = max(s, s₀)
 
 where s₀ is what is known beside the fit's own s: for one attribute the sampling error of the public records,
 which no prior on a single attribute escapes; for several the level of all that was measured, see below. Such
@@ -56,7 +56,7 @@ from sidelight.data.domain import Attrs
 from sidelight.measurement import Measurement
 from sidelight.models.model import Model
 from sidelight.uncertainty.answers import Answers
-from sidelight.uncertainty.calibration import Calibration, Parts, firm_part, strayed
+from sidelight.uncertainty.calibration import HELD_BACK, Calibration, Parts, firm_part, strayed
 from sidelight.uncertainty.chance import Chance
 from sidelight.uncertainty.count_noise import CellNoise, CountNoise, KnownNoise, ReachingNoise
 from sidelight.uncertainty.dispersion import variance_at_one
@@ -66,6 +66,9 @@ from sidelight.uncertainty.model_error import ModelDispersion, pairs
 from sidelight.uncertainty.unbiased import Exact
 
 Array = NDArray[np.float64]
+_ONE_TABLE, _BEYOND = 0.28, 0.8
+"""How far, in logs, the size of one table's errors may be from that of its degree; and that of what the model
+makes, in tables of more attributes than any whose quality was measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +76,19 @@ class _Guess:
     """Error bars before they are fitted to measured quality."""
 
     bars: ErrorBars
+    held_back: Array
+    """The variance of the distance that the fit keeps from answers that it follows."""
     sampling: Array
-    """v where the model speaks alone, 0 where noisy answers do."""
+    """v, by how much the model speaks there: all of it where it speaks alone, 0 where noisy answers do."""
+    level: float | None
+    """s; None where it is unknown."""
+
+    @property
+    def uncalibrated(self) -> ErrorBars:
+        """Bars for releases without measured quality: none where nothing tells how far the model is off."""
+        if not self.sampling.any():
+            return self.bars
+        return replace(self.bars, noise=None) if self.bars.model_variance is None else _reaching_up(self.bars)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +105,18 @@ class _Counts:
         return variance_at_one(self.counts, total=self.total, cells=self.counts.size)
 
     def guess(
-        self, noise: CountNoise | None, model: Array | None, source: Source, *, sampling: Array | None = None
-    ) -> _Guess:
-        """Their errors; noisy answers speak where ``sampling`` is not given."""
+        self, noise: CountNoise | None, held_back: Array | None, source: Source,
+        *, sampling: Array | None = None, level: float | None = None,
+    ) -> _Guess:  # fmt: skip
+        """Their errors; noisy answers speak where ``sampling`` is not given.
+
+        Where ``held_back`` is None, the model's errors are unknown.
+        """
+        none = np.zeros(self.counts.shape)
+        alone = none if sampling is None else sampling
+        model = None if held_back is None else held_back + (level or 0.0) * alone
         bars = ErrorBars(self.counts, noise, model, self.total, source)
-        return _Guess(bars, np.zeros(self.counts.shape) if sampling is None else sampling)
+        return _Guess(bars, none if held_back is None else held_back, alone, level)
 
 
 class CountErrors:
@@ -148,55 +169,52 @@ class CountErrors:
         guess = self._guess(attrs, self._model.count(attrs))
         if self._calibration is None or not self._answers.attrs:
             # Where nothing was measured, as by DualQuery, the error of a cell without a record is unknown.
-            return guess.bars
+            return guess.uncalibrated
         return self._fitted(attrs, guess, self._calibration)
 
     def _fitted(self, attrs: Attrs, guess: _Guess, calibration: Calibration) -> ErrorBars:
         """The errors, fitted to measured quality."""
-        bars, (known, model) = guess.bars, calibration.level(attrs)
-        parts = self._parts(attrs, guess)
-        noise = None if bars.noise is None else bars.noise.fitted(known, parts.firm)
+        bars, level = guess.bars, calibration.level(attrs)
+        parts, model, unsure = self._parts(attrs, guess), level.model, level.unsure
+        noise = None if bars.noise is None else bars.noise.fitted(level.known, parts.firm)
         if bars.unbiased is not None:
             most = bars.unbiased.noise
             assert isinstance(noise, KnownNoise)
             assert isinstance(most, KnownNoise)
-            return replace(bars, noise=noise.at_most(most), is_calibrated=True)
+            return replace(bars, noise=noise.at_most(most), unsure=_ONE_TABLE)
         if parts.sampling.any() and not calibration.tells_of(attrs):
             # Quality of pairs says nothing of triples: a model may have all pairs right, and miss triples.
             if parts.guessed is None and not model:
-                return bars
-            model = max(model, parts.guessed or 0.0)
+                return guess.uncalibrated
+            model, unsure = max(model, parts.guessed or 0.0), math.hypot(unsure, _BEYOND)
         held_back = parts.known if bars.noise is None else parts.known - bars.noise.variance
-        found = replace(
-            bars,
-            noise=noise,
-            model_variance=known * held_back + strayed(parts.sampling, model),
-            is_calibrated=True,
-        )
-        error = found.expected_error
-        assert error is not None
-        return replace(found, misplaced=Misplaced.of(found.estimate, found.total, share=error / 2))
+        kept, off = level.known * held_back, strayed(parts.sampling, model)
+        noisy = 0.0 if noise is None else float(noise.variance.sum())
+        size = float(kept.sum()) * HELD_BACK + float(off.sum()) * unsure
+        size /= max(noisy + float((kept + off).sum()), 1e-300)
+        found = replace(bars, noise=noise, model_variance=kept + off, unsure=math.hypot(_ONE_TABLE, size))
+        return _reaching_up(found)
 
     def _parts(self, attrs: Attrs, guess: _Guess) -> Parts:
         """The variance before calibration: of noise, and what drawing records at random would give."""
         bars, sampling = guess.bars, guess.sampling
         noise = np.zeros(bars.estimate.shape) if bars.noise is None else bars.noise.variance
-        model = 0.0 if bars.model_variance is None else bars.model_variance
-        known = noise + np.where(sampling > 0, 0.0, model)
+        known = noise + guess.held_back
         values = math.prod(self._model.domain.size((attr,)) for attr in set(self._error.untold) & set(attrs))
         # The model starts from even counts; of many values a few are common, so each is off by more. What
         # is off in the other attributes is multiplied by it.
         known = skew(values) * known + (skew(values) - 1) * bars.estimate**2
-        level = None
-        if bars.model_variance is not None and sampling.any():
-            level = float(bars.model_variance.sum() / sampling.sum())
         most = None if bars.unbiased is None else bars.unbiased.noise.variance
         firm = np.zeros(known.shape)
         if len(attrs) == 1 and most is None:
             # Of several attributes, answers to other tables that hold some of them take noise out, too.
             firm = firm_part(noise, bars.estimate)
         chance = None if self._chance is None else self._chance.variance(attrs, bars.estimate)
-        return Parts(attrs, bars.estimate, known, firm, sampling, level, most, chance)
+        held_back = 1 - float(noise.sum()) / max(float(known.sum()), 1e-300)
+        is_left = bars.source in ("model", "unmeasured")
+        return Parts(
+            attrs, bars.estimate, known, held_back, is_left, firm, sampling, guess.level, most, chance
+        )
 
     def _guess(self, attrs: Attrs, counted: ArrayLike) -> _Guess:
         """The errors before they are fitted to measured quality."""
@@ -218,8 +236,9 @@ class CountErrors:
         told = self._answers.attrs
         source: Source = "unmeasured" if told and not told.issuperset(table.attrs) else "model"
         if s is None:
-            return table.guess(None, None, source, sampling=table.at_one)
-        guess = table.guess(self._reaching(table), s * table.at_one, source, sampling=table.at_one)
+            return table.guess(self._reaching(table), None, source, sampling=table.at_one)
+        none = np.zeros(table.counts.shape)
+        guess = table.guess(self._reaching(table), none, source, sampling=table.at_one, level=s)
         return self._but_for_merged(table, guess)
 
     def _of_answers(self, table: _Counts, stddev: float) -> _Guess:
@@ -238,13 +257,13 @@ class CountErrors:
             return table.guess(noise, self._misfit(table, stddev, meant=alone) * at_one, "private")
         least = spread.sampling if len(finest) == 1 else self._error.levels.get("unmet", spread.s)
         weight = spread.s * at_one / (spread.s * at_one + answers)
-        model = (1 - weight) ** 2 * max(spread.s, least) * at_one
+        level, sampling = max(spread.s, least), (1 - weight) ** 2 * at_one
         # Weighted records, in the end, cannot follow all that many precise answers say.
-        off = self._misfit(table, stddev, meant=(1 - weight) ** 2 * answers + model)
+        off = self._misfit(table, stddev, meant=(1 - weight) ** 2 * answers + level * sampling)
         is_told = self._told_by_public.issuperset(attrs)
         return table.guess(
-            CellNoise(weight**2 * noise.variance), model + off * at_one, "both" if is_told else "private",
-            sampling=at_one,
+            CellNoise(weight**2 * noise.variance), off * at_one, "both" if is_told else "private",
+            sampling=sampling, level=level,
         )  # fmt: skip
 
     @cached_property
@@ -260,8 +279,8 @@ class CountErrors:
         told = np.where(merged.alone, at_one / (at_one + merged.variance), 0.0)
         off = _beyond(told, merged.counts - table.counts, at_one, meant=np.array(merged.variance))
         noise = CellNoise(np.where(merged.alone, merged.variance, bars.noise.variance))
-        model = np.where(merged.alone, off * at_one, bars.model_variance)
-        return table.guess(noise, model, "private", sampling=np.where(merged.alone, 0.0, at_one))
+        sampling, held_back = np.where(merged.alone, 0.0, at_one), np.where(merged.alone, off * at_one, 0.0)
+        return table.guess(noise, held_back, "private", sampling=sampling, level=guess.level)
 
     def _level(self, attrs: Attrs) -> float | None:
         """The s of marginals like this one; where none was tried, that of the rest, which is larger."""
@@ -286,6 +305,13 @@ class CountErrors:
         told = table.at_one / (table.at_one + stddev**2)  # hardly anything, of cells that noise swamps
         off = self._answers.mean(table.attrs) - table.counts
         return _beyond(told, off, table.at_one, meant=meant)
+
+
+def _reaching_up(bars: ErrorBars) -> ErrorBars:
+    """Bars whose intervals reach further up than down, as the errors of models do."""
+    error = bars.expected_error
+    assert error is not None
+    return replace(bars, misplaced=Misplaced.of(bars.estimate, bars.total, share=error / 2))
 
 
 def _beyond(told: Array, off: Array, at_one: Array, *, meant: Array) -> float:

@@ -5,6 +5,7 @@ and what they are in words.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
@@ -19,8 +20,8 @@ from sidelight.uncertainty.unbiased import Unbiased
 
 Array = NDArray[np.float64]
 Source = Literal["private", "both", "model", "unmeasured", "public"]
-_FREEDOM = 12.0
-"""Degrees of freedom of Student's t: the size of one table's errors is itself known to a factor of 1.5."""
+_SIZES = 24
+"""Sizes of errors that stand for a log-normal law, by Gauss-Hermite quadrature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +38,8 @@ class ErrorBars:
     """What the counts rest on. ``private``: noisy answers; ``both``: answers and public data; ``model``: the
     model, since nothing measured these attributes together; ``unmeasured``: the same, and one of them was
     never measured at all; ``public``: a number of records that is public."""
-    is_calibrated: bool = False
-    """Whether the errors were fitted to measured quality."""
+    unsure: float = 0.0
+    """Where errors were fitted to measured quality: the standard deviation of the logarithm of their size."""
     unbiased: Unbiased | None = None
     """Where the model is a reconstruction: the answers that intervals are of."""
     misplaced: Misplaced | None = None
@@ -99,11 +100,7 @@ class ErrorBars:
 
     def quantile(self, confidence: float) -> float:
         """How many standard errors an interval reaches: more where their size is an estimate."""
-        if not self.is_calibrated:
-            return NormalDist().inv_cdf(0.5 + confidence / 2)
-        from scipy.stats import t
-
-        return float(t.ppf(0.5 + confidence / 2, _FREEDOM))
+        return _quantile(0.5 + confidence / 2, self.unsure)
 
     @property
     def expected_error(self) -> float | None:
@@ -147,7 +144,7 @@ class ErrorBars:
     @property
     def _how(self) -> str:
         """How the model's error is known."""
-        if self.is_calibrated:
+        if self.unsure:
             return "as far as the measured quality of this release tells."
         return "roughly estimated and mostly too wide: quality was not measured."
 
@@ -192,3 +189,24 @@ class ErrorBars:
             unbiased=None if self.unbiased is None else self.unbiased.at(picked),
             misplaced=None if self.misplaced is None else self.misplaced.each(picked),
         )
+
+
+@lru_cache(maxsize=1024)
+def _quantile(chance: float, unsure: float) -> float:
+    """The quantile of a normal error whose size is log-normal around 1: normal where the size is known.
+
+    >>> [round(_quantile(0.975, unsure), 2) for unsure in (0.0, 0.28, 0.8)]
+    [1.96, 2.18, 3.73]
+    """
+    low = NormalDist().inv_cdf(chance)
+    if not unsure:
+        return low
+    places, weights = np.polynomial.hermite_e.hermegauss(_SIZES)
+    sizes: list[float] = np.exp(unsure * places).tolist()
+    shares, cdf = (weights / weights.sum()).tolist(), NormalDist().cdf
+    high = low * max(sizes)
+    for _ in range(40):
+        middle = (low + high) / 2
+        inside = sum(share * cdf(middle / size) for share, size in zip(shares, sizes, strict=True))
+        low, high = (middle, high) if inside < chance else (low, middle)
+    return high
