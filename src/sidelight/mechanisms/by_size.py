@@ -9,7 +9,7 @@ of ``benchmarks/utility/auto_runs.py`` that it does not keep out.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -47,8 +47,6 @@ the two tables, at δ = 0 and above: it overstates its error, and public tables 
 APERTURE, which is taken above, corrects them by measuring."""
 _COUNTED = 300
 """Most marginals of a public table that are counted, to see how far off chance alone would make them."""
-_LEAVE, _LEAVE_PUBLIC = 0.75, 1.5
-"""T rounds leave an error of about so many n/T^1.5: of MWEM, and of those that reweigh public records."""
 _IN_TIME = 20_000
 """MWEM's rounds times √cells are at most this: time grows as rounds² × cells, here to two minutes or so."""
 _UNKNOWN = 10_000
@@ -175,27 +173,22 @@ def _hdmm(domain: Domain, workload: Workload, budget: Budget, size: Size, *, sha
 def rounds_of(mwem: MWEM, domain: Domain, budget: Budget, size: Size) -> int:
     """MWEM's rounds: as many as are worthwhile, and as there is time for."""
     in_time = _IN_TIME / math.sqrt(min(domain.size(), mwem.max_component_cells))
-    return worthwhile_rounds(mwem, budget, size, leave=_LEAVE, most=math.ceil(in_time))
+    return worthwhile_rounds(mwem, budget, size, most=math.ceil(in_time))
 
 
-def public_rounds(accounting: Literal["zcdp", "pure"], budget: Budget, size: Size, *, most: int) -> int:
-    """The rounds that reweigh public records, of which each selects and measures one number, as MWEM's do."""
-    mwem = MWEM(candidates="queries", accounting=accounting)
-    return worthwhile_rounds(mwem, budget, size, leave=_LEAVE_PUBLIC, most=most)
-
-
-def worthwhile_rounds(mwem: MWEM, budget: Budget, size: Size, *, leave: float, most: int) -> int:
+def worthwhile_rounds(mwem: MWEM, budget: Budget, size: Size, *, most: int) -> int:
     """The most rounds, each of which removes more error than its noise adds.
 
-    The error that T rounds leave is about ``leave`` n/T^1.5, and the error that they add is the noise of one
-    of them. Laplace noise counts double: its tails are heavier, and selecting is noisier beside it.
+    The error that T rounds leave is about 1.5 n/T^1.5, and the error that they add is the noise of one of
+    them. Laplace noise counts double: its tails are heavier, and selecting is noisier beside it. So does the
+    noise of marginals, which is in every cell.
     """
     allotment = mwem.allotment(budget)
-    weight = 2 if mwem.accounting == "pure" else 1
+    weight = (2 if mwem.accounting == "pure" else 1) * (1 if mwem.candidates == "queries" else 2)
 
     def is_worthwhile(rounds: int) -> bool:
         stddev = round_stddev(replace(mwem, rounds=rounds), allotment, size.unit)
-        return weight * stddev <= leave * size.n / math.pow(rounds, 1.5)
+        return weight * stddev <= 1.5 * size.n / math.pow(rounds, 1.5)
 
     rounds = 1
     while rounds < most and is_worthwhile(rounds + 1):

@@ -31,7 +31,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError
 from sidelight.mechanisms.base import Mechanism
-from sidelight.mechanisms.by_size import Size, planned, public_rounds, rounds_of, too_large
+from sidelight.mechanisms.by_size import Size, planned, rounds_of, too_large, worthwhile_rounds
 from sidelight.mechanisms.candidates import (
     MOST_CANDIDATES,
     has_too_many,
@@ -99,13 +99,15 @@ def choose(
         if public is None:
             mwem = _mwem(domain, workload, budget, size, settings)
             return Choice(mwem, "δ = 0 asks for pure ε, which mwem can keep, without public data.")
-        rounds = public_rounds("pure", budget, size, most=MWEMPub.rounds)
+        rounds = worthwhile_rounds(
+            MWEM(candidates="queries", accounting="pure"), budget, size, most=MWEMPub.rounds
+        )
         return Choice(
             _of("mwem-pub", {"accounting": "pure", "rounds": rounds, **settings}),
             "δ = 0 asks for pure ε, which mwem-pub can keep, with a public table.",
         )
     if public is not None:
-        rounds = public_rounds("zcdp", budget, size, most=PMWPub.rounds)
+        rounds = worthwhile_rounds(MWEM(candidates="queries"), budget, size, most=PMWPub.rounds)
         return Choice(
             _of("pmw-pub", {"rounds": rounds, **settings}),
             "The workload holds other queries than marginals; pmw-pub answers them, by reweighing public "

@@ -203,7 +203,7 @@ def test_the_last_round_leaves_out_more_than_its_noise_and_the_next_would_not(de
         else:
             b = 1.0 / (2 * T)
             noise = 2 * math.sqrt(2 * math.exp(-b)) / (1 - math.exp(-b))  # discrete Laplace, counted double
-        assert (noise <= 0.75 * n / T**1.5) == is_worthwhile
+        assert (noise <= 1.5 * n / T**1.5) == is_worthwhile
 
 
 def test_rounds_on_large_histograms_are_bounded_by_time():
