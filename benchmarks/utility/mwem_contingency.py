@@ -22,10 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiment import FIGURES, RESULTS, coded_table, columns, curator_of, described, summarise, write_rows
 from plot import line_plot
 from sidelight.data.table import Table
+from sidelight.errors import SettingError
 from sidelight.mechanisms.barak import Barak
 from sidelight.mechanisms.base import Mechanism
 from sidelight.mechanisms.mwem import MWEM
 from sidelight.privacy.budget import Epsilon
+from sidelight.privacy.unit import Unit
 from sidelight.queries.workload import Workload
 
 # Attribute of the ACS, and the codes that count as 1: one public threshold each, from the Census code book.
@@ -162,12 +164,8 @@ def finished(part: str) -> list[dict]:
 
 def refused(table: Table, mechanism: Mechanism, epsilon: float) -> bool:
     """Whether MWEM itself refuses, since its noise would exceed n."""
-    from sidelight.errors import SettingError
-    from sidelight.mechanisms import mwem_check
-
     try:
-        if isinstance(mechanism, MWEM):
-            mwem_check.noise(mechanism, curator_of(table, Epsilon(epsilon), seed=0), table.records)
+        mechanism.check_total(table.records, allotment=Epsilon(epsilon), unit=Unit("replace"))
     except SettingError:
         return True
     return False

@@ -36,13 +36,17 @@ _MOST_EXPONENT, _FARTHEST = 300.0, 1e300
 class MultiplicativeWeights:
     """Replays all measurements, pass after pass, until each is met to within its noise.
 
-    A measurement is met when the root mean square of m − q(A) over its numbers is at most σ: the exact
-    answers themselves would be no closer. One that is met is left alone, but the newest is used at
-    least once.
+    A measurement is met when the root mean square of m − q(A) over its numbers is at most ``tolerance`` σ.
+    One that is met is left alone, but the newest is used at least once.
     """
 
     passes: int = 100
     """At most so many passes over the measurements (spec 3.2). 0 replays nothing: the newest is used once."""
+    tolerance: float = 1.0
+    """The exact answers would be no closer than σ; but a model that stops there is off by as much again."""
+    most_left: float = math.inf
+    """The pass that leaves more than this share of the misfit Σ (m − q(A))²/σ² is the last: noisy answers
+    contradict one another, and cannot all be met."""
     step: float = 0.5
     """η, the ½ of exp(q(x)(m − q(A)) / 2n)."""
     clip: bool = True
@@ -51,7 +55,7 @@ class MultiplicativeWeights:
 
     def __post_init__(self) -> None:
         _check.natural(passes=self.passes)
-        _check.positive(step=self.step)
+        _check.positive(step=self.step, tolerance=self.tolerance)
 
     def estimate(self, start: Dense, measurements: Sequence[Measurement]) -> Dense:
         """The model after at most ``passes`` passes over each group of measurements."""
@@ -67,19 +71,23 @@ class MultiplicativeWeights:
     def _replay(
         self, measurements: Sequence[Measurement], newest: Measurement, total: float, fold: Fold
     ) -> None:
-        """Pass after pass, until every measurement was met, or the passes are used up."""
+        """Pass after pass, until every measurement was met, little is gained, or the passes are used up."""
         replayed = [_Replayed.of(made, fold, total, is_clipped=self.clip) for made in measurements]
+        before = math.inf
         for number in range(max(1, self.passes)):
-            all_met = True
+            all_met, misfit = True, 0.0
             for measurement, one in zip(measurements, replayed, strict=True):
                 counts = fold.count(one.attrs)
                 error = one.error(counts)
-                is_met = math.sqrt(error @ error / error.size) <= one.stddev
+                off = math.sqrt(error @ error / error.size) / one.stddev
+                is_met = off <= self.tolerance
                 all_met = all_met and is_met
+                misfit += off * off
                 if not is_met or (number == 0 and measurement is newest):
                     self._update(fold, one.attrs, counts, one.by_cell(error), total)
-            if all_met:
+            if all_met or misfit > self.most_left * before:
                 break
+            before = misfit
 
     def _update(self, fold: Fold, attrs: Attrs, counts: Array, error: Array, total: float) -> None:
         """One update in place: A(x) ∝ A(x) · exp(η · error(x) / n), where error(x) = q(x) (m − q(A))."""

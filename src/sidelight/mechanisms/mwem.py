@@ -35,6 +35,10 @@ from sidelight.queries.query import Marginal, Query
 from sidelight.queries.workload import Workload
 from sidelight.select.score import CellError, ModelError
 
+_MET, _STUCK = 0.7, 0.999
+"""Replay ends once every answer is met to within so much of its σ, or a pass leaves so much of the misfit. At
+0.5 counts would be a little closer, but at small ε cells that hold people would lose all their weight."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MWEM(Mechanism):
@@ -85,7 +89,11 @@ class MWEM(Mechanism):
     @property
     def estimator(self) -> MultiplicativeWeights:
         """How measurements are replayed."""
-        return MultiplicativeWeights(passes=self.passes, step=self.step, clip=self.clip)
+        # Answers that are met more closely would wear away what a noisy start knows of every cell.
+        tolerance = 1.0 if self.histogram_share else _MET
+        return MultiplicativeWeights(
+            passes=self.passes, step=self.step, clip=self.clip, tolerance=tolerance, most_left=_STUCK
+        )
 
     def run(self, curator: Curator, workload: Workload, *, public: Table | None = None) -> Outcome:
         total_cost, _ = curator.remaining.split(self.total_share)

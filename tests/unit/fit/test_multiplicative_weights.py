@@ -107,6 +107,43 @@ def test_passes_stop_once_every_measurement_is_met_to_within_its_noise():
     np.testing.assert_array_equal(once.weights, many.weights)
 
 
+def misfit(model, measurement):
+    """The root mean square of m − q(A), in σ."""
+    error = measurement.answer - measurement.query.apply(model.count(measurement.query.attrs))
+    return np.sqrt(np.mean(error**2)) / measurement.stddev
+
+
+@pytest.mark.parametrize("tolerance", [1.0, 0.5, 0.1])
+def test_each_measurement_is_met_to_within_the_tolerance_and_hardly_closer(tolerance):
+    measurements = [made(Marginal(("b",)), [60, 30, 10], 2.0), made(Cell(("c", "a"), (1, 0)), 45, 2.0)]
+    estimator = MultiplicativeWeights(passes=1000, tolerance=tolerance)
+
+    after = estimator.estimate(Histogram.uniform(DOMAIN, total=N), measurements)
+
+    assert 0.7 * tolerance < max(misfit(after, measurement) for measurement in measurements) <= tolerance
+
+
+def test_answers_that_contradict_one_another_are_replayed_until_little_is_gained(monkeypatch):
+    """Half of the people, and a tenth, by two answers to one question: no model is within σ/2 of both."""
+    contrary = [made(Cell(("d",), (2,)), 50, 5.0), made(Cell(("d",), (2,)), 10, 5.0)]
+    start, updates = Histogram.uniform(DOMAIN, total=N), []
+    update = MultiplicativeWeights._update
+    monkeypatch.setattr(
+        MultiplicativeWeights, "_update", lambda self, *given: (updates.append(1), update(self, *given))
+    )
+
+    def played(most_left):
+        updates.clear()
+        estimator = MultiplicativeWeights(passes=100, tolerance=0.5, most_left=most_left)
+        return estimator.estimate(start, contrary), len(updates)
+
+    (stopped, few), (replayed, all_of_them) = played(0.999), played(np.inf)
+
+    assert all_of_them == 200
+    assert few < 60
+    assert stopped.count(("d",))[2] == pytest.approx(replayed.count(("d",))[2], abs=1.0)
+
+
 def test_repeating_one_exact_measurement_drives_its_error_to_zero_monotonically():
     measurement = made(Cell(("d",), (2,)), 70)
     model = Histogram.uniform(DOMAIN, total=N)
@@ -182,7 +219,7 @@ def test_a_measurement_that_is_met_is_left_alone_unless_it_is_the_newest():
     assert np.ptp(estimator.estimate(start, [near]).weights) > 0
 
 
-@pytest.mark.parametrize("setting", [{"passes": -1}, {"step": 0.0}])
+@pytest.mark.parametrize("setting", [{"passes": -1}, {"step": 0.0}, {"tolerance": 0.0}])
 def test_settings_outside_their_range_are_refused(setting):
     with pytest.raises(SettingError, match=f"{next(iter(setting))} must be"):
         MultiplicativeWeights(**setting)

@@ -124,6 +124,20 @@ def test_the_noisy_start_is_paid_for_first_and_keeps_every_cell_above_its_floor(
     assert np.ptp(release.count(domain.attrs)) > 0
 
 
+@pytest.mark.parametrize(("start", "closest", "farthest"), [(0.0, 0.5, 0.7), (0.3, 0.7, 1.0)])
+def test_answers_are_met_more_closely_from_the_uniform_start_than_from_a_noisy_one(
+    toy, start, closest, farthest
+):
+    curator, _ = toy.curator(rho="1/2")
+    alone = Workload.marginals(toy.table.domain, degree=1)
+
+    release = MWEM(rounds=1, histogram_share=start, histogram_floor=1e6).run(curator, alone)
+
+    made = release.measurements[-1]
+    off = np.sqrt(np.mean((made.answer - release.count(made.query.attrs)) ** 2)) / made.stddev
+    assert closest < off <= farthest
+
+
 def test_the_factored_run_is_the_explicit_run(toy):
     explicit, _ = toy.curator(rho="1/5")
     factored, _ = toy.curator(rho="1/5")
