@@ -209,6 +209,21 @@ def test_all_of_rho_is_spent_whatever_the_look_takes_of_it(share):
         assert len(outcome.measurements) == len({made.query for made in outcome.measurements})
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.relation)
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_however_large_epsilon_is_the_table_comes_out_whole(unit, degree):
+    """Noise is then so little that its variance is no double, and ρ is more than a double can count with."""
+    table, workload = binary(500), Workload.marginals(binary(1).domain, degree=degree)
+    for epsilon in (1e6, 1e100, 1e200, 1e300, 1.7e308):
+        one = curator(table, Budget(epsilon=epsilon, delta=1e-9), Ladder(), unit=unit)
+        model = Ladder().run(one, workload).model
+
+        assert not one.remaining
+        for attrs in workload.attribute_sets:
+            assert model.count(attrs) == pytest.approx(table.count(attrs), abs=0.5)
+
+
 def test_nothing_is_looked_at_where_a_look_would_hear_nothing():
     """What noise would swamp in any case is left alone, and all of ρ goes to one plan."""
     look, rho = looking(best()), Budget(epsilon=0.3, delta=1e-9).rho()
