@@ -336,7 +336,9 @@ class Curator(Door):
         )
         self._tell(f"measured {len(sizes):,} queries together")
         return [
-            self._with_earlier(Measurement(query, part.astype(np.float64), math.sqrt(variance)))
+            self._with_earlier(
+                Measurement(query, part.astype(np.float64), events.Gaussians.stddev_of(variance))
+            )
             for query, part, variance in zip(
                 strategy.queries, np.split(noisy, ends[:-1]), variances, strict=True
             )

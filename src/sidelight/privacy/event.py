@@ -188,6 +188,11 @@ class Gaussians(Event):
         """The variance that is drawn with, in place of σ_j²."""
         return round_up(variance * scale)
 
+    @staticmethod
+    def stddev_of(variance: Fraction) -> float:
+        """σ of noise of this variance, to within rounding; the discrete Gaussian's own is never above it."""
+        return max(math.sqrt(variance), _LEAST_STDDEV)
+
     @property
     def owed(self) -> Fraction:
         return self.loss / (2 * self.scale)

@@ -1,6 +1,7 @@
 """LADDER: what it plans, what it shrinks, and what it costs."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sidelight.data.domain import Domain
 from sidelight.data.table import Table
 from sidelight.errors import SettingError, TooLargeError, WorkloadError
 from sidelight.evaluation.workload_errors import workload_error
-from sidelight.measurement import Measurement
+from sidelight.measurement import Measurement, measuring_together
 from sidelight.mechanisms.hdmm.hdmm import HDMM
 from sidelight.mechanisms.hdmm.planning import MarginalPlan
 from sidelight.mechanisms.ladder.ladder import Ladder
@@ -29,6 +30,7 @@ from sidelight.mechanisms.ladder.planning import (
 from sidelight.mechanisms.ladder.shrinking import faded, told_by
 from sidelight.models.residuals import Estimate, centred
 from sidelight.privacy.budget import Budget, Epsilon, Rho
+from sidelight.privacy.event import Gaussians
 from sidelight.privacy.ledger import MemoryLedger
 from sidelight.privacy.promise import Promise
 from sidelight.privacy.unit import Unit
@@ -121,6 +123,46 @@ def test_no_residual_gets_less_precision_than_the_plan_check_allows_for():
                 assert drawn <= noisiest.largest
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [*UNITS, Unit("replace", records=4, person="id"), Unit("add-or-remove", records=3, person="id")],
+    ids=lambda unit: f"{unit.relation} {unit.records}",
+)
+def test_no_pair_of_neighbours_is_told_apart_by_more_than_is_paid_whatever_the_look_said(unit):
+    """Of the noise as it is drawn: Σ ‖δ_S‖²/2σ_S² over the queries, for every way to disagree."""
+    rng, rho, plan = np.random.default_rng(1), Budget(epsilon=1.0, delta=1e-9).rho(), best()
+    first, ways = looking(plan), [set(itertools.compress("abcd", bits)) for bits in np.ndindex(2, 2, 2, 2)]
+    look, rest = rho.split(0.3)
+
+    def furthest(strategy, scale):
+        def move(query, apart, relation):
+            own = math.prod(size * (size - 1) for size in query.shape)
+            across = math.prod(
+                -size if attr in apart else size * (size - 1)
+                for attr, size in zip(query.attrs, query.shape, strict=True)
+            )
+            return unit.records**2 * {"replace": 2 * (own - across), "add-or-remove": own}[relation]
+
+        variances = [Gaussians.scaled(variance, scale) for variance in strategy.variances]
+        return max(
+            sum(
+                move(query, apart, relation) / (2 * v)
+                for query, v in zip(strategy.queries, variances, strict=True)
+            )
+            for relation in unit.relations
+            for apart in ways
+        )
+
+    for spread in (0.0, 2.0, 20.0):
+        heard = FADE.expected(plan, 1000.0) * rng.lognormal(0, spread, plan.variances.size)
+        known = np.divide(
+            float(look), first.variances, out=np.zeros(heard.size), where=first.variances > 0
+        ) * rng.lognormal(0, spread / 10, heard.size)
+        for made, paid in ((first, look), (residuals(plan, heard, rest, unit, known=known), rest)):
+            found = furthest(made.strategy, measuring_together(made.strategy, paid, unit).scale)
+            assert (1 - 1e-9) * paid.value < found <= paid.value  # neither more, nor noise for nothing
+
+
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.relation)
 @pytest.mark.parametrize("accounting", ["zcdp", "pure"])
 def test_all_of_the_budget_is_spent_and_no_more(toy, unit, accounting):
@@ -207,6 +249,21 @@ def test_all_of_rho_is_spent_whatever_the_look_takes_of_it(share):
 
         assert not one.remaining
         assert len(outcome.measurements) == len({made.query for made in outcome.measurements})
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.relation)
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_however_large_epsilon_is_the_table_comes_out_whole(unit, degree):
+    """Noise is then so little that its variance is no double, and ρ is more than a double can count with."""
+    table, workload = binary(500), Workload.marginals(binary(1).domain, degree=degree)
+    for epsilon in (1e6, 1e100, 1e200, 1e300, 1.7e308):
+        one = curator(table, Budget(epsilon=epsilon, delta=1e-9), Ladder(), unit=unit)
+        model = Ladder().run(one, workload).model
+
+        assert not one.remaining
+        for attrs in workload.attribute_sets:
+            assert model.count(attrs) == pytest.approx(table.count(attrs), abs=0.5)
 
 
 def test_nothing_is_looked_at_where_a_look_would_hear_nothing():

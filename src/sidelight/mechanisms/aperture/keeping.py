@@ -30,6 +30,8 @@ _MOST_OFF = 4.0
 """Standard deviations of its noise that a cell may be off its answer."""
 _FIRM = 100.0
 """How strongly a tree is pulled to where it should be, in units of the noise's precision."""
+_LEAST = 1e-200
+"""A cell of so small a share of all records is as good as empty, and no answer fills it."""
 _SWEEPS = 10
 """Passes over all attributes, each of which is met exactly in its turn."""
 
@@ -69,5 +71,7 @@ def _raked(records: Support, wanted: Mapping[Attrs, Array]) -> Support:
         for attrs, target in wanted.items():
             cells = records.cells(attrs)
             now = tally(cells, weights, target.size)
-            tilt(weights, cells, np.divide(target, now, out=np.ones(now.size), where=now > 0))
+            held = now > _LEAST * records.total
+            if target[held].any():  # else every record would go, and none is there to take its place
+                tilt(weights, cells, np.divide(target, now, out=np.ones(now.size), where=held))
     return records.with_weights(weights)

@@ -27,6 +27,7 @@ import itertools
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -47,6 +48,8 @@ LEAST = 1 / 4
 """A residual is measured, and measured again, for at least so much of κ/v⁰: less tells next to nothing."""
 _SEEN = 6.0
 """A look is worth it where it sees two equal columns at so many standard errors."""
+_PLENTY = Rho(Fraction(10**100))
+"""With more than that, nothing else is measured; and doubles hold it."""
 _MOST_CELLS = 2**17
 """Most cells of a view."""
 _MOST_ATTRIBUTES = 8
@@ -113,7 +116,7 @@ def hears(look: MarginalPlan, rho: Rho, unit: Unit, *, n: float) -> bool:
     is_pair = np.array([len(attrs) == 2 for attrs in closure.members])
     if not is_pair.any():
         return False
-    noise = float(measuring_together(look.strategy, rho, unit).scale) * look.variances
+    noise = float(measuring_together(look.strategy, min(rho, _PLENTY), unit).scale) * look.variances
     strong = n**2 / (closure.cells * (largest - 1))
     seen = np.divide(strong, noise, out=np.zeros(noise.size), where=noise > 0) * np.sqrt(
         closure.contrasts / 2
@@ -135,7 +138,7 @@ def residuals(
     apart = np.divide(1.0, tau, out=np.zeros(tau.size), where=tau > 0)
     # What a neighbour moves, next to a record more or less; nearly the same for all proportions.
     dearer = float(best.closure.joint_loss(full / best.closure.cells**2, unit)) / float(weights @ full)
-    paid = 2 * float(rho) / dearer
+    paid = 2 * float(min(rho, _PLENTY)) / dearer
 
     def precisions(kappa: float) -> Array:
         wanted = kappa * full

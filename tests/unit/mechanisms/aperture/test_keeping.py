@@ -78,3 +78,14 @@ def test_a_rare_value_comes_back_to_four_standard_deviations_of_its_answer():
 
     assert moved[1] >= 40.0 - 4.05 * 4.0
     assert moved.sum() == pytest.approx(counts.sum())
+
+
+@pytest.mark.filterwarnings("error")
+def test_records_without_the_only_value_that_was_answered_stay_as_they_are():
+    """All records have the first value, or next to nothing of the second, and the answer says the second."""
+    for second in (0.0, 1e-310):
+        held = Support(DOMAIN, np.array([[0, 0], [0, 1], [1, 0]]), np.array([400.0, 200.0, second]), N)
+
+        found = kept(held, [answered("a", [0.0, 600.0])])
+
+        assert found.count(("b",)) == pytest.approx([400.0, 200.0, 0.0])
