@@ -206,15 +206,15 @@ def test_a_release_carries_its_calibration_and_one_without_quality_has_none(tmp_
 
 
 def test_tables_left_to_the_model_are_not_said_to_be_exact_because_measured_ones_err_less_than_their_noise():
-    """Of eight independent attributes LADDER leaves pairs unmeasured; all errors are those of singles."""
+    """Without a look LADDER leaves pairs of eight independent attributes; all errors are those of singles."""
     rng = np.random.default_rng(0)
     sizes = {"a": 12, "b": 14, "c": 8, "d": 4, "e": 13, "f": 6, "g": 11, "h": 4}
     codes = [rng.choice(size, 11_000, p=rng.dirichlet(np.full(size, 2.0))) for size in sizes.values()]
     table = Table.of_codes(Domain.of(sizes), np.stack(codes, axis=1))
 
     made = sl.release(
-        table, schema=sl.Schema.from_domain(sizes), epsilon=1, delta=1e-9, workload="2-way",
-        mechanism="ladder", noise=SeededNoise(0), progress=False,
+        table, schema=sl.Schema.from_domain(sizes), epsilon=0.1, delta=1e-9, workload="2-way",
+        mechanism="ladder", pairs=4.0, noise=SeededNoise(0), progress=False,
     )  # fmt: skip
 
     bars = {attrs: made.error_bars(attrs) for attrs in itertools.combinations(sizes, 2)}
